@@ -1,0 +1,1 @@
+"""The `bolec` command line: one file per command."""
