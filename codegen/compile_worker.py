@@ -1,9 +1,7 @@
 """The process that runs the compiler, so that a crash or a hang in it harms nobody else.
 
-Started by `boleir.codegen.offline` as `python -m boleir.codegen.compile_worker SCRATCH`. It reads
-one JSON request per line from standard input and answers with one JSON line; it ends when its input
-does. Whatever the compiler prints (it dumps whole assembly listings on failure) goes to standard
-error, never into the answers. Triton is imported once per worker.
+Started by `boleir.codegen.offline` as a `WorkerProcess`. Triton is imported once per worker; what
+it prints (whole assembly listings, on failure) does not reach the answers.
 
 A request holds `source`, `kernel` (the fields of a `KernelSpec`) and `target` (Triton's triple). An
 answer holds either `error` (`stage`, `text`, and `line` in the source where known) or the binary in
@@ -16,8 +14,6 @@ import base64
 import dataclasses
 import hashlib
 import importlib.util
-import json
-import os
 import re
 import subprocess
 import sys
@@ -25,6 +21,8 @@ import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from boleir.codegen.worker_process import serve
 
 
 class Rejected(Exception):
@@ -237,13 +235,8 @@ def answer(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) -> di
 def main() -> None:
     """Serve requests until standard input ends."""
     scratch = Path(sys.argv[1])
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # prints of the compiler must not mix with the answers
     loaded: dict[str, Any] = {}
-    for line in sys.stdin:
-        reply = answer(json.loads(line), scratch, loaded)
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+    serve(lambda request: answer(request, scratch, loaded))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from typing import Any
 from boleir.codegen.targets import Target
 from boleir.errors import CompileError
 
+SCRATCH_POINTERS = 2
+"""Trailing pointers the compiler adds to a kernel's parameters (global and profiling scratch)."""
+
 ARGUMENT_TYPES = frozenset(
     {"i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp32", "fp64"}
 )

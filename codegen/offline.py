@@ -14,11 +14,12 @@ import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from boleir.codegen.compile_process import CompilerProcess
 from boleir.codegen.kernel_spec import (
+    SCRATCH_POINTERS,
     CompiledKernel,
     CompilerCrash,
     CompilerTimeout,
@@ -28,13 +29,31 @@ from boleir.codegen.kernel_spec import (
 )
 from boleir.codegen.resources import ResourceLimit, check_compiled
 from boleir.codegen.targets import Target
+from boleir.codegen.worker_process import WorkerProcess
 from boleir.errors import BoleirError
 
-SCRATCH_POINTERS = 2
-"""Trailing pointers the compiler adds to a kernel's parameters (global and profiling scratch)."""
+_KEPT_VARIABLES = ("TRITON_PTXAS_", "TRITON_CUOBJDUMP_", "TRITON_LIBDEVICE_", "TRITON_AMD_CODEGEN_")
+_DROPPED_PREFIXES = ("TRITON_", "MLIR_", "LLVM_", "NVPTX_", "AMDGCN_", "PTXAS_", "DISABLE_", "USE_")
 
 Progress = Callable[[int, int, CompiledKernel | BoleirError], None]
 """Called after every kernel with: how many are done, how many there are, the latest result."""
+
+
+def compiler_environment(scratch: Path) -> dict[str, str]:
+    """The user's environment without what would change the compiler's results."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_DROPPED_PREFIXES) or name.startswith(_KEPT_VARIABLES)
+    }
+    cache = str(scratch / "cache")
+    return kept | {
+        "TRITON_CACHE_DIR": cache,
+        "TRITON_HOME": cache,
+        "TRITON_ALWAYS_COMPILE": "1",
+        "TRITON_DISABLE_LINE_INFO": "1",  # makes binaries independent of paths
+        "CUDA_VISIBLE_DEVICES": "",
+    }
 
 
 class CompilePool:
@@ -47,8 +66,8 @@ class CompilePool:
     def __init__(self, workers: int | None = None, timeout: float = 120.0) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
         self.timeout = timeout
-        self._idle: queue.LifoQueue[CompilerProcess] = queue.LifoQueue()
-        self._alive: set[CompilerProcess] = set()
+        self._idle: queue.LifoQueue[WorkerProcess] = queue.LifoQueue()
+        self._alive: set[WorkerProcess] = set()
 
     def __enter__(self) -> CompilePool:
         return self
@@ -72,7 +91,7 @@ class CompilePool:
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:
-            worker = CompilerProcess()
+            worker = WorkerProcess("boleir.codegen.compile_worker", compiler_environment)
             self._alive.add(worker)
         request = {"source": job.source, "kernel": _plain(job.spec), "target": job.target.triple}
         try:
@@ -81,7 +100,7 @@ class CompilePool:
             self._retire(worker)
             raise CompilerTimeout(job, f"no result after {self.timeout:g} s") from None
         except EOFError:
-            reason = worker.last_words()
+            reason = f"the compiler died ({worker.last_words()})"
             self._retire(worker)
             raise CompilerCrash(job, reason) from None
         self._idle.put(worker)
@@ -108,7 +127,7 @@ class CompilePool:
         executor.shutdown()
         return [results[at] for at in range(len(jobs))]
 
-    def _retire(self, worker: CompilerProcess) -> None:
+    def _retire(self, worker: WorkerProcess) -> None:
         self._alive.discard(worker)
         worker.close()
 
