@@ -1,0 +1,149 @@
+"""Proposal trees as the language knows them: static (a constant of the compiler) or bounded (topology is data).
+
+Plain values without a parser behind them, so that compiled kernels and serving processes may carry them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from boleir.errors import TreeError
+
+MAX_STATIC_NODES = 4096
+"""Largest static tree; what a kernel takes is decided by the schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTree:
+    """A tree known when compiling. `parents[i]` is the parent of node i, -1 for a root; parents come first.
+
+    Raises `TreeError` naming the node when `parents` is no such list.
+    """
+
+    name: str
+    parents: tuple[int, ...]
+    depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Edges between each node and its root."""
+
+    def __post_init__(self) -> None:
+        if not self.parents:
+            raise TreeError(f"tree {self.name} has no node")
+        if len(self.parents) > MAX_STATIC_NODES:
+            raise TreeError(f"tree {self.name} has {len(self.parents)} nodes; a static tree has at most {MAX_STATIC_NODES}")
+        depths: list[int] = []
+        for node, parent in enumerate(self.parents):
+            if not -1 <= parent < node:
+                raise TreeError(
+                    f"parent {parent} of tree {self.name} is neither -1 nor an earlier node",
+                    node=node,
+                    mend="number the nodes so that every parent comes before its children",
+                )
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        object.__setattr__(self, "depths", tuple(depths))
+
+    @property
+    def max_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.parents)
+
+    @property
+    def max_depth(self) -> int:
+        """Largest depth, in edges below a root."""
+        return max(self.depths)
+
+    def __str__(self) -> str:
+        return f"tree {self.name} = {_spelling(self.parents)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedTree:
+    """Any tree of at most `max_nodes` nodes and depth at most `max_depth` (edges); the topology arrives with the data."""
+
+    name: str
+    max_nodes: int
+    max_depth: int
+
+    def __post_init__(self) -> None:
+        if self.max_nodes < 1:
+            raise TreeError(f"tree {self.name} needs at least one node")
+        if not 0 <= self.max_depth < self.max_nodes:
+            raise TreeError(
+                f"tree {self.name} cannot have depth {self.max_depth} with {self.max_nodes} nodes",
+                mend=f"a depth between 0 and {self.max_nodes - 1}",
+            )
+
+    def __str__(self) -> str:
+        return f"tree {self.name} = dynamic(nodes={self.max_nodes}, depth={self.max_depth})"
+
+
+TreeSpec = StaticTree | BoundedTree
+"""What a tree declaration of the language denotes."""
+
+
+def parents(*entries: int, name: str = "tree") -> StaticTree:
+    """The static tree with the given parents, -1 for a root."""
+    return StaticTree(name, tuple(entries))
+
+
+def chain(nodes: int, *, name: str = "tree") -> StaticTree:
+    """`nodes` nodes in a row; depth `nodes - 1`."""
+    _bounded(name, nodes, nodes)
+    return StaticTree(name, tuple(range(-1, nodes - 1)))
+
+
+def beam(*, width: int, depth: int, name: str = "tree") -> StaticTree:
+    """A root and below it `depth` levels of `width` nodes, each continuing its own beam: 1 + width * depth nodes."""
+    _bounded(name, min(width, depth), 1 + width * depth)
+    return StaticTree(name, (-1,) + (0,) * width + tuple(range(1, 1 + width * (depth - 1))))
+
+
+def dynamic(*, nodes: int, depth: int, name: str = "tree") -> BoundedTree:
+    """Any tree within the two bounds."""
+    return BoundedTree(name, nodes, depth)
+
+
+def from_networkx(graph: object, *, name: str = "tree") -> StaticTree:
+    """The static tree of a networkx `DiGraph` whose edges lead from parent to child.
+
+    Nodes are numbered parents first, siblings in the order the graph holds them. Raises `TreeError` when a node has two
+    parents or lies on a cycle.
+    """
+    nodes: list[object] = list(graph.nodes)  # type: ignore[attr-defined]
+    parent = {}
+    for above, below in graph.edges:  # type: ignore[attr-defined]
+        if below in parent:
+            raise TreeError(f"node {below!r} of tree {name} has two parents, {parent[below]!r} and {above!r}")
+        parent[below] = above
+    order = [node for node in nodes if node not in parent]
+    children: dict[object, list[object]] = {}
+    for node in nodes:
+        if node in parent:
+            children.setdefault(parent[node], []).append(node)
+    for node in order:  # grows while it is walked: breadth first
+        order.extend(children.get(node, ()))
+    if len(order) != len(nodes):
+        lost = next(node for node in nodes if node not in set(order))
+        raise TreeError(f"node {lost!r} of tree {name} lies on a cycle")
+    place = {node: i for i, node in enumerate(order)}
+    return StaticTree(name, tuple(place[parent[node]] if node in parent else -1 for node in order))
+
+
+def _bounded(name: str, smallest: int, nodes: int) -> None:
+    if smallest < 1:
+        raise TreeError(f"tree {name} needs at least one node")
+    if nodes > MAX_STATIC_NODES:
+        raise TreeError(f"tree {name} has {nodes} nodes; a static tree has at most {MAX_STATIC_NODES}")
+
+
+def _spelling(entries: Sequence[int]) -> str:
+    """Shortest canonical constructor of a static tree."""
+    count = len(entries)
+    if tuple(entries) == tuple(range(-1, count - 1)):
+        return f"chain({count})"
+    width = sum(1 for entry in entries if entry == 0)
+    if width and (count - 1) % width == 0:
+        depth = (count - 1) // width
+        if tuple(entries) == beam(width=width, depth=depth).parents:
+            return f"beam(width={width}, depth={depth})"
+    return f"parents({', '.join(map(str, entries))})"

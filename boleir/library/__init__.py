@@ -1,0 +1,70 @@
+"""The recurrences that come with boleir, each a `.bole` file of this folder."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boleir.language.errors import UnknownName, UnknownRecurrence, did_you_mean
+
+if TYPE_CHECKING:
+    from boleir.ir import Recurrence
+    from boleir.language.parser import Module
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = ".bole"
+
+
+def names() -> tuple[str, ...]:
+    """Names of the shipped recurrences, in alphabetical order."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
+
+
+def path(name: str) -> Path:
+    """The file of a shipped recurrence. Raises `UnknownRecurrence`."""
+    if name not in names():
+        mend = did_you_mean(name, names()) or f"shipped are: {', '.join(names())}"
+        raise UnknownRecurrence(f"no shipped recurrence '{name}'", mend=mend)
+    return _FOLDER / f"{name}{_SUFFIX}"
+
+
+def load(name: str | Path) -> Recurrence:
+    """A shipped recurrence by name (`"gdn"`), or the one in a file (`"my/own.bole"`).
+
+    Of a file with several recurrences the one named like the file is meant; `load_module` gives all of them. Raises a
+    `SpecError`: `UnknownRecurrence` when there is no such thing, or whatever is wrong with the text.
+    """
+    module = load_module(name)
+    stem = Path(name).stem
+    if len(module.recurrences) == 1:
+        return module.recurrences[0]
+    try:
+        return module.recurrence(stem)
+    except UnknownName:
+        declared = ", ".join(item.name for item in module.recurrences) or "none"
+        raise UnknownRecurrence(
+            f"{name}: which recurrence? declared are: {declared}", mend=f"name one of them '{stem}', or use load_module"
+        ) from None
+
+
+def load_module(name: str | Path) -> Module:
+    """Everything that a shipped file, or a file of one's own, declares. Raises as `load` does."""
+    from boleir.language.text import read_text
+
+    if isinstance(name, str) and not name.endswith(_SUFFIX) and "/" not in name and "\\" not in name:
+        return _shipped(name)
+    from boleir.language.parser import parse_module
+
+    try:
+        return parse_module(read_text(Path(name)), str(name))
+    except OSError as error:
+        raise UnknownRecurrence(f"{name}: {error.strerror or error}") from None
+
+
+@lru_cache(maxsize=None)
+def _shipped(name: str) -> Module:
+    from boleir.language.parser import parse_module
+    from boleir.language.text import read_text
+
+    return parse_module(read_text(path(name)), f"{name}{_SUFFIX}")
