@@ -1,0 +1,21 @@
+"""From a recurrence to its closed form over a proposal tree.
+
+The state is separated from everything else by abstract interpretation (`interpret`), the result is
+put into the normal form (`assemble`), and a `ClosedForm` states the theorem for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from boleir.derive.normal_form import NormalForm
+    from boleir.ir import Recurrence
+
+
+def normal_form(recurrence: Recurrence) -> NormalForm:
+    """The normal form of `recurrence`. Raises a `boleir.derive.refusals.Refusal` for one outside the
+    family, naming the offending term and the reason."""
+    from boleir.derive.assemble import assemble
+
+    return assemble(recurrence)

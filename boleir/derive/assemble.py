@@ -1,0 +1,256 @@
+"""From the interpreted update and output to the normal form: pairs, writes, readings, couplings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from boleir.derive.affine import Affine, State, Token
+from boleir.derive.algebra import (
+    ONE,
+    ZERO,
+    Monomial,
+    Poly,
+    content,
+    divide,
+    rank,
+    split_scalar,
+    term,
+)
+from boleir.derive.canonical import Canon, emit
+from boleir.derive.interpret import CrossRead, Interpreter, Tainted
+from boleir.derive.logs import log_of_decay
+from boleir.derive.normal_form import NormalForm, Pair, Reading, Readout, Write
+from boleir.derive.refusals import ForgetsParent, ReadoutNotSupported, StateOutsideProducts
+from boleir.ir import Expr, Recurrence
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """gain * (S_p^T vector): one reading after its gains have been collected."""
+
+    gain: Poly
+    vector: Poly
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A pair as polynomials; `origin` is the reference it stands for (or a part of)."""
+
+    origin: int
+    write: Poly
+    read: _Read
+    target: Poly
+    coupling: dict[int, Poly]
+    """Origin of an earlier pair -> how much of its unknown is subtracted."""
+
+
+def assemble(recurrence: Recurrence) -> NormalForm:
+    """The normal form of a recurrence. Raises a `Refusal` for one outside the family."""
+    interpreter = Interpreter(recurrence)
+    state = interpreter.values[recurrence.update.key]
+    if isinstance(state, Tainted):
+        raise state.refusal(state.term)
+    if not isinstance(state, State):
+        raise StateOutsideProducts(recurrence.update)
+    if not state.decay:
+        raise ForgetsParent(recurrence.update)
+    return _Assembly(recurrence, interpreter, state).form()
+
+
+class _Assembly:
+    """The steps of `assemble`, which share the token's references and the decay."""
+
+    def __init__(self, recurrence: Recurrence, interpreter: Interpreter, state: State) -> None:
+        self.recurrence = recurrence
+        self.interpreter = interpreter
+        self.side = interpreter.side
+        self.token: Token = interpreter.token
+        self.canon: Canon = interpreter.canon
+        self.decay = state.decay
+        self.sealed = dict(state.seal(self.token).sealed)
+
+    def form(self) -> NormalForm:
+        pairs, writes = self._split()
+        output = self.interpreter.values[self.recurrence.output.key]
+        pairs = _in_order(pairs)
+        log_decay = log_of_decay(self.decay, self.canon, self.recurrence.update)
+        return NormalForm(
+            recurrence=self.recurrence,
+            side=self.side.name,
+            decay=self.canon.expr(self.decay),
+            log_decay=log_decay,
+            pairs=tuple(self._pair(pair, pairs[:n]) for n, pair in enumerate(pairs)),
+            writes=tuple(
+                Write(self.canon.expr(w), self.canon.expr(self.token.definitions[r].free))
+                for r, w in writes
+            ),
+            readout=self._readout(output, pairs, writes),
+        )
+
+    def _split(self) -> tuple[list[_Pair], list[tuple[int, Poly]]]:
+        """Pairs (unordered) and pure writes (ordered) of the update."""
+        definitions = self.token.definitions
+        writes = [(r, w) for r, w in self.sealed.items() if definitions[r].is_free]
+        readers = {r: w for r, w in self.sealed.items() if not definitions[r].is_free}
+        pairs: list[_Pair] = []
+        for r, write in readers.items():
+            pairs += self._pairs_of(r, write, frozenset(readers))
+        writes.sort(key=lambda rw: (rank(emit(rw[1])), rank(emit(definitions[rw[0]].free))))
+        return pairs, writes
+
+    def _pairs_of(self, origin: int, write: Poly, kept: frozenset[int]) -> list[_Pair]:
+        """The pair of one reference; several when its readings have different gains."""
+        form = self.token.definitions[origin]
+        form = self.token.expand(form, kept)
+        if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
+            form = self.token.expand(form, frozenset())
+        reads = _collect(form)
+        coupling = {r: -c for r, c in form.refs.items()}
+        pairs = []
+        for n, read in enumerate(reads):
+            negated = _Read(read.gain, -read.vector)
+            first = n == 0
+            pairs.append(
+                _Pair(
+                    origin, write, negated, form.free if first else ZERO, coupling if first else {}
+                )
+            )
+        return pairs
+
+    def _pair(self, pair: _Pair, earlier: list[_Pair]) -> Pair:
+        coupling = tuple(self.canon.expr(pair.coupling.get(e.origin, ZERO)) for e in earlier)
+        reading, gain = self._reading(pair.read)
+        return Pair(
+            write=self.canon.expr(pair.write),
+            erase=reading,
+            target=self.canon.expr(pair.target),
+            coupling=coupling,
+            gain=gain,
+        )
+
+    def _reading(self, read: _Read) -> tuple[Reading, Expr | None]:
+        """The reading with its decay split off where it divides, and the gain that remains."""
+        vector, gain = read.vector, read.gain
+        after = False
+        if vector and self._may_split(vector):
+            if self.side.unknown in self.decay.vectors:
+                scalar, direction = split_scalar(self.decay)
+                lower, upper = divide(vector, scalar), divide(gain, direction)
+            else:
+                lower, upper = divide(vector, self.decay), gain
+            if lower is not None and upper is not None:
+                after, vector, gain = True, lower, upper
+        shown = None if gain == ONE else self.canon.expr(gain)
+        return Reading(self.canon.expr(vector), after), shown
+
+    def _may_split(self, vector: Poly) -> bool:
+        """Whether to look for the decay in `vector`: a number divides everything, so it counts as
+        there when the quotient is the simpler number."""
+        number = self.decay.value
+        if number is None:
+            return True
+        ((_, size),) = content(vector)[0].terms.items()
+        return number != 1 and _height(size / number) < _height(size)
+
+    def _readout(
+        self, output: object, pairs: list[_Pair], writes: list[tuple[int, Poly]]
+    ) -> Readout:
+        node = self.recurrence.output
+        if isinstance(output, Tainted):
+            raise output.refusal(output.term)
+        if isinstance(output, CrossRead):
+            return self._cross_readout(output, pairs, writes)
+        if not isinstance(output, Affine):
+            raise ReadoutNotSupported(node, detail="the output does not read the state")
+        kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
+        form = self.token.expand(output, kept)
+        reads = _collect(form)
+        if len(reads) != 1:
+            raise ReadoutNotSupported(node)
+        (read,) = reads
+        weights: dict[int, Poly] = {}
+        for r, c in form.refs.items():
+            weight = divide(c, read.gain)
+            if weight is None or weight.vectors:
+                raise ReadoutNotSupported(node)
+            weights[r] = weight
+        reading, gain = self._reading(read)
+        return Readout(
+            query=reading,
+            pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs),
+            writes=tuple(self.canon.expr(weights.get(r, ZERO)) for r, _ in writes),
+            direct=self.canon.expr(form.free) if form.free else None,
+            gain=gain,
+        )
+
+    def _cross_readout(
+        self, output: CrossRead, pairs: list[_Pair], writes: list[tuple[int, Poly]]
+    ) -> Readout:
+        """Right acting: the output contracts the unknown side, so its own weights are shares."""
+        node = self.recurrence.output
+        state = output.state.seal(self.token)
+        after = state.decay == self.decay
+        if not after and state.decay != ONE:
+            raise ReadoutNotSupported(node, detail=_PARTIAL)
+        shares: dict[int, Poly] = {}
+        written = {p.origin: p.write for p in pairs} | dict(writes)
+        for r, write in state.sealed.items():
+            share = divide(write, written[r]) if r in written else None
+            if share is None or share.vectors:
+                raise ReadoutNotSupported(node, detail=_PARTIAL)
+            shares[r] = share
+        return Readout(
+            query=Reading(self.canon.expr(output.vector), after and self.decay != ONE),
+            pairs=tuple(self.canon.expr(shares.get(p.origin, ZERO)) for p in pairs),
+            writes=tuple(self.canon.expr(shares.get(r, ZERO)) for r, _ in writes),
+            direct=self.canon.expr(output.free) if output.free else None,
+            gain=None if output.gain == ONE else self.canon.expr(output.gain),
+        )
+
+
+_PARTIAL = "a right-acting recurrence is read before the update or after it, not in between"
+
+
+def _height(number: Fraction) -> int:
+    """Size of a fraction in lowest terms."""
+    return abs(number.numerator) * number.denominator
+
+
+def _collect(form: Affine) -> list[_Read]:
+    """Readings of a form: those along one vector share one gain."""
+    by_direction: dict[Poly, list[tuple[Poly, Monomial]]] = {}
+    for gain, vector in form.reads.items():
+        scalar, direction = split_scalar(vector)
+        by_direction.setdefault(direction, []).append((scalar, gain))
+    reads = []
+    for direction, parts in by_direction.items():
+        if len(parts) == 1:
+            ((scalar, gain),) = parts
+            reads.append(_Read(term(gain), direction * scalar))
+        else:
+            total = sum((scalar * term(gain) for scalar, gain in parts), ZERO)
+            scalar, gain_poly = split_scalar(total)
+            reads.append(_Read(gain_poly, direction * scalar))
+    return sorted(reads, key=lambda r: (rank(emit(r.gain)), rank(emit(r.vector))))
+
+
+def _in_order(pairs: list[_Pair]) -> list[_Pair]:
+    """Pairs after those they are coupled to, ties broken by spelling."""
+    by_origin: dict[int, list[_Pair]] = {}
+    for pair in pairs:
+        by_origin.setdefault(pair.origin, []).append(pair)
+    levels: dict[int, int] = {}
+    for origin in sorted(by_origin):  # a definition refers to earlier references only
+        before = [levels[r] for pair in by_origin[origin] for r in pair.coupling if r in levels]
+        levels[origin] = 1 + max(before, default=-1)
+    return sorted(
+        pairs,
+        key=lambda p: (
+            levels[p.origin],
+            rank(emit(p.write)),
+            rank(emit(p.read.vector)),
+            rank(emit(p.read.gain)),
+            rank(emit(p.target)),
+        ),
+    )

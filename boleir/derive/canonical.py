@@ -1,0 +1,273 @@
+"""State-free expressions to polynomials and back: one canonical expression for many spellings.
+
+Functions of inputs stay indivisible, with canonical arguments. Dots expand over their operands, so
+that q^T (b k) and b (q^T k) are one thing. Names given by the author do not take part; they return
+at the end, where a canonical expression is one that the author has named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from boleir.derive.algebra import (
+    ONE,
+    ZERO,
+    Monomial,
+    Poly,
+    atom,
+    constant,
+    content,
+    divide,
+    inverse,
+    order,
+    rank,
+    term,
+    total,
+)
+from boleir.errors import DerivationError
+from boleir.ir import (
+    Add,
+    Call,
+    Conv,
+    Dim,
+    Div,
+    Dot,
+    Expr,
+    Input,
+    Kind,
+    Mul,
+    Neg,
+    Number,
+    Sub,
+    number,
+    walk,
+)
+
+MAX_TERMS = 400
+"""A product that would expand to more terms stays as it was written."""
+
+
+class Canon:
+    """Canonical polynomials of state-free expressions, remembered by structure."""
+
+    def __init__(self) -> None:
+        self._polys: dict[int, Poly] = {}
+        self._named: dict[int, Expr] = {}
+        self._dressed: dict[int, Expr] = {}
+
+    def poly(self, expr: Expr) -> Poly:
+        """The polynomial of a state-free HEAD, KEY or VALUE expression."""
+        if expr.key not in self._polys:
+            for node in walk(expr):
+                if node.key not in self._polys:
+                    self._polys[node.key] = self._of(node)
+        return self._polys[expr.key]
+
+    def note(self, expr: Expr) -> None:
+        """Remember name and place of an expression of the source for `dress`."""
+        canonical = emit(self.poly(expr))
+        if not isinstance(canonical, Number):
+            self._named[canonical.key] = expr
+            self._dressed.clear()
+
+    def dress(self, expr: Expr) -> Expr:
+        """`expr` with the names and places of the source put back wherever they fit."""
+        for node in walk(expr):
+            if node.key not in self._dressed:
+                self._dressed[node.key] = self._dress(node)
+        return self._dressed[expr.key]
+
+    def expr(self, poly: Poly) -> Expr:
+        """Canonical expression of a polynomial, dressed."""
+        return self.dress(emit(poly))
+
+    def _dress(self, node: Expr) -> Expr:
+        source = self._named.get(node.key)
+        changes: dict[str, Expr] = {
+            name: self._dressed[child.key]
+            for name in node.__dataclass_fields__
+            if isinstance(child := getattr(node, name), Expr)
+        }
+        if source is None:
+            return replace(node, **changes) if changes else node
+        hint = None if isinstance(node, Input) else source.hint
+        return replace(node, **changes, hint=hint, span=source.span)  # type: ignore[arg-type]
+
+    def _of(self, node: Expr) -> Poly:
+        rule = _RULES.get(type(node))
+        if rule is None:
+            return atom(node)
+        parts = [self._polys[child.key] for child in node.children]
+        size = 1
+        for part in parts:
+            size *= max(1, len(part.terms))
+        if size > MAX_TERMS and not isinstance(node, Add | Sub | Neg):
+            fresh = {
+                name: emit(self._polys[child.key])
+                for name in node.__dataclass_fields__
+                if isinstance(child := getattr(node, name), Expr)
+            }
+            return atom(replace(node, **fresh, hint=None, span=None))  # type: ignore[arg-type]
+        return rule(node, parts)
+
+
+def reciprocal(poly: Poly) -> Poly:
+    """1 / poly, which is not zero; a sum becomes one indivisible term."""
+    single, primitive = content(poly)
+    ((monomial, size),) = single.terms.items()
+    result = term(inverse(monomial), 1 / size)
+    return result if primitive == ONE else result * atom(emit(primitive), -1)
+
+
+def contract(kind: Kind, poly: Poly) -> Poly:
+    """Sum over the entries of a vector of `kind`: a scalar."""
+    return total(
+        rest * _contract_monomial(kind, vector) for vector, rest in poly.by_vectors(kind).items()
+    )
+
+
+def _contract_monomial(kind: Kind, vector: Monomial) -> Poly:
+    if not vector:
+        return atom(Dim(Kind.HEAD, "d_k" if kind is Kind.KEY else "d_v"))
+    factors = [a for a, power in vector for _ in range(power) if power > 0]
+    below = tuple((a, power) for a, power in vector if power < 0)
+    if len(factors) + bool(below) == 1:
+        return atom(Call(Kind.HEAD, "sum", emit(term(vector))))
+    first, *others = factors
+    rest = term(below)
+    for other in others:
+        rest = rest * atom(other)
+    return atom(Dot(Kind.HEAD, first, emit(rest)))
+
+
+def _number(node: Expr, parts: list[Poly]) -> Poly:
+    assert isinstance(node, Number)
+    return constant(node.value)
+
+
+def _call(node: Expr, parts: list[Poly]) -> Poly:
+    assert isinstance(node, Call)
+    (x,) = parts
+    if node.fn == "reciprocal" and not x:
+        raise DerivationError("division by zero", span=node.span)
+    if node.fn == "sum":
+        return contract(node.arg.kind, x)
+    if node.fn == "square":
+        return x * x
+    if node.fn == "reciprocal":
+        return reciprocal(x)
+    if node.fn == "rsqrt":
+        return atom(Call(node.kind, "sqrt", emit(x)), -1)
+    if node.fn == "exp" and not x:
+        return ONE
+    return atom(Call(node.kind, node.fn, emit(x)))
+
+
+def _conv(node: Expr, parts: list[Poly]) -> Poly:
+    assert isinstance(node, Conv)
+    return atom(Conv(node.kind, emit(parts[0]), node.width))
+
+
+def _div(node: Expr, parts: list[Poly]) -> Poly:
+    top, bottom = parts
+    if not bottom:
+        raise DerivationError("division by zero", span=node.span)
+    quotient = divide(top, bottom) if len(bottom.terms) > 1 else None
+    return top * reciprocal(bottom) if quotient is None else quotient
+
+
+_RULES: dict[type[Expr], Callable[[Expr, list[Poly]], Poly]] = {
+    Number: _number,
+    Neg: lambda node, parts: -parts[0],
+    Add: lambda node, parts: parts[0] + parts[1],
+    Sub: lambda node, parts: parts[0] - parts[1],
+    Mul: lambda node, parts: parts[0] * parts[1],
+    Div: _div,
+    Call: _call,
+    Conv: _conv,
+    Dot: lambda node, parts: contract(node.children[0].kind, parts[0] * parts[1]),
+}
+
+
+def emit(poly: Poly) -> Expr:
+    """The canonical expression: scalars before vectors, common factors outside, no names, no places."""
+    if not poly:
+        return number(0)
+    single, primitive = content(poly)
+    ((monomial, size),) = single.terms.items()
+    if primitive == ONE:
+        return _product(size, monomial, None)
+    if size < 0 and any(c < 0 for c in primitive.terms.values()):
+        size, primitive = -size, -primitive  # b - a instead of -(a - b)
+    return _product(size, monomial, _sum(primitive))
+
+
+def _sum(poly: Poly) -> Expr:
+    """A primitive polynomial of several terms, grouped by its vectors."""
+    groups = _vector_groups(poly)
+    if len(groups) == 1:
+        pieces = [term(monomial, size) for monomial, size in poly.ordered()]
+    else:
+        pieces = groups
+    pieces.sort(key=lambda p: p.ordered()[0][1] < 0)  # stable: a positive piece leads
+    result: Expr | None = None
+    for piece in pieces:
+        negative = piece.ordered()[0][1] < 0
+        shown = emit(-piece if negative else piece)
+        if result is None:
+            result = Neg(shown.kind, shown) if negative else shown
+        else:
+            kind = _wider(result.kind, shown.kind)
+            result = Sub(kind, result, shown) if negative else Add(kind, result, shown)
+    assert result is not None
+    return result
+
+
+def _vector_groups(poly: Poly) -> list[Poly]:
+    """Parts of `poly` that share their vector factors, in order."""
+    groups: dict[Monomial, Poly] = {}
+    for monomial, size in poly.ordered():
+        vector = tuple(ap for ap in monomial if ap[0].kind is not Kind.HEAD)
+        groups[vector] = groups.get(vector, ZERO) + term(monomial, size)
+    return [groups[vector] for vector in sorted(groups, key=order)]
+
+
+def _product(size: Fraction, monomial: Monomial, inner: Expr | None) -> Expr:
+    """size * monomial * inner as one expression."""
+    above = [a for a, power in monomial for _ in range(power)]
+    below = [a for a, power in monomial for _ in range(-power)]
+    if inner is not None:
+        above.append(inner)
+    magnitude = abs(size)
+    if below and magnitude.denominator != 1:
+        below.insert(0, number(magnitude.denominator))
+        magnitude = Fraction(magnitude.numerator)
+    if magnitude != 1 or not above:
+        above.insert(0, number(magnitude))
+    result = _chain(above)
+    if below:
+        under = _chain(below)
+        result = Div(_wider(result.kind, under.kind), result, under)
+    return Neg(result.kind, result) if size < 0 else result
+
+
+def _chain(factors: list[Expr]) -> Expr:
+    """Product of scalars times product of vectors."""
+    scalars = [f for f in factors if f.kind is Kind.HEAD]
+    vectors = [f for f in factors if f.kind is not Kind.HEAD]
+    halves = [_fold(part) for part in (scalars, vectors) if part]
+    return _fold(halves)
+
+
+def _fold(factors: list[Expr]) -> Expr:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Mul(_wider(result.kind, factor.kind), result, factor)
+    return result
+
+
+def _wider(left: Kind, right: Kind) -> Kind:
+    """Kind of an elementwise result: a scalar broadcasts to the vector."""
+    return right if left is Kind.HEAD else left

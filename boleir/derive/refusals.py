@@ -1,0 +1,107 @@
+"""Why a recurrence may have no closed form over a tree: one error class per reason.
+
+Every message names the offending term, points at it, and says in one sentence why it is refused.
+"""
+
+from __future__ import annotations
+
+from boleir.errors import DerivationError
+from boleir.ir import Expr
+
+
+class Refusal(DerivationError):
+    """A recurrence outside the family. `term` is the offending expression."""
+
+    REASON = "the state must enter affinely"
+    MEND: str | None = None
+
+    def __init__(self, term: Expr, *, detail: str | None = None, mend: str | None = None) -> None:
+        from boleir.derive.notation import plain
+
+        reason = detail or self.REASON
+        super().__init__(
+            f"`{plain(term)}`: {reason}", span=term.span, mend=mend if mend else self.MEND
+        )
+        self.term = term
+
+
+class GateReadsState(Refusal):
+    """A gate, decay or coefficient of the state is computed from the state (as in an LSTM)."""
+
+    REASON = (
+        "a factor of the state depends on the state itself, so the update is not affine in it "
+        "and different paths cannot be summed"
+    )
+    MEND = "compute gates from the inputs of the token alone"
+
+
+class ProductOfStates(Refusal):
+    """Two terms that both read the state are multiplied."""
+
+    REASON = "both factors read the state, so the update is quadratic in it"
+    MEND = "replace one factor by a vector of the token"
+
+
+class FunctionOfState(Refusal):
+    """A non-linear function is applied to something that reads the state (norm, clip, softmax)."""
+
+    REASON = "a non-linear function of the state is not affine in it"
+    MEND = "apply the function to inputs of the token, or to the output outside the recurrence"
+
+
+class DivisionByState(Refusal):
+    """A divisor reads the state."""
+
+    REASON = "dividing by a term that reads the state is not affine in it"
+    MEND = "carry the normaliser as an extra value column of ones and divide outside"
+
+
+class ElementwiseDecay(Refusal):
+    """A decay with its own number for every entry of the state."""
+
+    REASON = (
+        "a decay that varies over keys and over values at once is elementwise on the state "
+        "and has no matrix form"
+    )
+    MEND = "decay key channels (diag(g) * S) or value channels (S * diag(h)), not both"
+
+
+class TwoSided(Refusal):
+    """Low-rank parts act on the keys and on the values, or on both at once."""
+
+    REASON = (
+        "the update acts on the keys and on the values of the state by low-rank terms, "
+        "which couples all entries of the state"
+    )
+    MEND = "read the state on one side only: S^T k for a left-acting update, S v for a right-acting"
+
+
+class ForgetsParent(Refusal):
+    """The new state does not contain the parent's state."""
+
+    REASON = "the new state keeps nothing of the parent's state, so there is no path to sum over"
+    MEND = "let the decay multiply S, for example S = gamma * S + k v^T"
+
+
+class NotPositive(Refusal):
+    """A decay that is negative for all inputs has no logarithm."""
+
+    REASON = "the decay is never positive, and paths are weighed by exp of summed log decays"
+    MEND = "use a positive decay, for example exp(g)"
+
+
+class StateOutsideProducts(Refusal):
+    """The state occurs in an expression that is neither linear in it nor a read of it."""
+
+    REASON = "the state may be scaled, added and read, but not used like this"
+
+
+class ReadoutNotSupported(Refusal):
+    """The output is not one linear read of the state plus terms of the token."""
+
+    REASON = "the output must be one read of the state (times a gain) plus terms of the token"
+    MEND = "leave further processing of the output outside the recurrence"
+
+
+class RankTooLarge(DerivationError):
+    """The updates of one token have so high a rank that the closed form is no gain."""
