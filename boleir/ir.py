@@ -1,0 +1,243 @@
+"""The recurrence IR: what both front ends produce and everything else consumes.
+
+A `Recurrence` is two expressions over the inputs of one token and the state of the token's parent: the updated
+state and the output. There are no statements: an intermediate name of the source survives only as a `hint` for
+printing. Expressions form a DAG and compare by structure; spans and hints do not take part.
+
+    expr  = Input | Previous | Number | Dim                      leaves
+          | Neg x | Add x y | Sub x y | Mul x y | Div x y         elementwise, head scalars broadcast
+          | Call fn x | Conv x                                    pre-operations
+          | Dot x y | Outer k v | Read S k | ReadKey S v          the four products with a meaning of their own
+
+Kinds: a HEAD scalar is one number per value head, a KEY vector has d_k entries, a VALUE vector d_v, and a STATE is a
+d_k x d_v matrix ("key first" on paper; pools store it value first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from fractions import Fraction
+from typing import ClassVar
+
+from boleir.errors import SpecError, Source, Span
+
+MAX_DEPTH = 200  # nesting of one expression; far above any real recurrence, far below Python's stack
+
+
+class Kind(StrEnum):
+    """What an expression is, per token and value head."""
+
+    HEAD = "head"
+    KEY = "key"
+    VALUE = "value"
+    STATE = "state"
+
+
+class Per(StrEnum):
+    """Whether an input changes with the token or belongs to the layer (a parameter)."""
+
+    TOKEN = "token"
+    HEAD = "head"
+
+
+_INTERNED: dict[tuple[object, ...], int] = {}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expr:
+    """A node. Equality and hash follow `key`, an integer that equal structures share."""
+
+    kind: Kind
+    span: Span | None = field(default=None, kw_only=True)
+    hint: str | None = field(default=None, kw_only=True)
+    key: int = field(init=False)
+    depth: int = field(init=False)
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("kind", "span", "hint", "key", "depth")
+
+    def __post_init__(self) -> None:
+        content = [getattr(self, f.name) for f in fields(self) if f.name not in Expr.SHOWN]
+        parts = tuple(item.key if isinstance(item, Expr) else item for item in content)
+        identity = (type(self).__name__, self.kind, *parts)
+        depth = 1 + max((item.depth for item in content if isinstance(item, Expr)), default=0)
+        if depth > MAX_DEPTH:
+            raise SpecError(
+                f"expression nests deeper than {MAX_DEPTH} levels", span=self.span, mend="write it with fewer nested operations"
+            )
+        object.__setattr__(self, "key", _INTERNED.setdefault(identity, len(_INTERNED)))
+        object.__setattr__(self, "depth", depth)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self.key
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """Operands, left to right."""
+        return tuple(x for f in fields(self) if isinstance(x := getattr(self, f.name), Expr))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Input(Expr):
+    """A declared input: `per` says token or parameter."""
+
+    name: str
+    per: Per = Per.TOKEN
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Previous(Expr):
+    """The state of the parent (the committed state for a root)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Number(Expr):
+    """An exact constant (kind HEAD)."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dim(Expr):
+    """The head dimension `d_k` or `d_v` as a number (kind HEAD)."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Neg(Expr):
+    arg: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Add(Expr):
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sub(Expr):
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mul(Expr):
+    """Elementwise. HEAD times anything; equal vector kinds; KEY times STATE is diag(key) S, VALUE times STATE S diag(value)."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Div(Expr):
+    """Elementwise; the divisor is a HEAD scalar or a vector of the same kind, never a state."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Expr):
+    """A function of `boleir.functions`: elementwise (exp, sigmoid, ...) or over a vector (l2norm, sum)."""
+
+    fn: str
+    arg: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conv(Expr):
+    """Causal depthwise convolution of a token input along the root path; the weights belong to the layer."""
+
+    arg: Expr
+    width: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dot(Expr):
+    """x^T y for two vectors of one kind: a HEAD scalar."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Outer(Expr):
+    """key value^T: a STATE."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read(Expr):
+    """state^T key: a VALUE vector."""
+
+    state: Expr
+    vector: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReadKey(Expr):
+    """state value: a KEY vector (the right-acting read)."""
+
+    state: Expr
+    vector: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """One token: `update` is the new state and `output` the result, both in terms of the inputs and `Previous()`.
+
+    `inputs` is the declared signature in order, token inputs and parameters. An `output` that reads the new state
+    contains `update` itself (the same node).
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    update: Expr
+    output: Expr
+    source: Source | None = field(default=None, compare=False)
+
+    @property
+    def tokens(self) -> tuple[Input, ...]:
+        """Inputs that change with the token, in order of declaration."""
+        return tuple(x for x in self.inputs if x.per is Per.TOKEN)
+
+    @property
+    def parameters(self) -> tuple[Input, ...]:
+        """Inputs that belong to the layer, in order of declaration."""
+        return tuple(x for x in self.inputs if x.per is Per.HEAD)
+
+    def __str__(self) -> str:
+        from boleir.language.printer import print_recurrence
+
+        return print_recurrence(self)
+
+
+def number(value: int | Fraction | str, *, span: Span | None = None) -> Number:
+    """An exact constant from an integer, a fraction or decimal text."""
+    return Number(Kind.HEAD, Fraction(value), span=span)
+
+
+def walk(*roots: Expr) -> Iterator[Expr]:
+    """Every node below `roots` once, operands before the nodes that use them (iterative, linear in the DAG)."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif node.key not in seen:
+            seen.add(node.key)
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+
+
+def uses_state(expr: Expr) -> bool:
+    """Whether the parent's state occurs in `expr`."""
+    return any(isinstance(node, Previous) for node in walk(expr))
