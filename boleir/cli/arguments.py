@@ -1,0 +1,111 @@
+"""Arguments that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from boleir.errors import SpecError, TreeError
+
+if TYPE_CHECKING:
+    from boleir.ir import Recurrence
+    from boleir.language.tree_spec import TreeSpec
+
+
+def add_recurrence(parser: argparse.ArgumentParser) -> None:
+    """The positional RECURRENCE."""
+    parser.add_argument(
+        "recurrence",
+        metavar="RECURRENCE",
+        help="a shipped name, a .bole file (FILE or FILE:NAME), or MODULE:FUNCTION",
+    )
+
+
+def find_recurrence(text: str) -> Recurrence:
+    """The recurrence that `text` names: a file, a Python object or a shipped one, in that order.
+
+    Raises `SpecError` (also for what is wrong inside it).
+    """
+    from boleir.library import load, load_module
+
+    path, _, name = text.partition(":")
+    if not name:
+        return load(text)
+    if path.endswith(".bole"):
+        return load_module(path).recurrence(name)
+    return _from_module(path, name)
+
+
+def _from_module(module: str, name: str) -> Recurrence:
+    """A recurrence object of an importable module; the current folder is searched too."""
+    from boleir.ir import Recurrence
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise SpecError(f"{module}:{name}: no module named {error.name!r}") from error
+    except AttributeError as error:
+        raise SpecError(f"{module} has no {name!r}") from error
+    if not isinstance(found, Recurrence):
+        raise SpecError(
+            f"{module}:{name} is a {type(found).__name__}, not a recurrence",
+            mend="decorate the function with @boleir.recurrence",
+        )
+    return found
+
+
+def pair_of_integers(text: str, separator: str) -> tuple[int, int]:
+    """Two positive integers, such as `16:32` or `128x128`; for argparse."""
+    match = re.fullmatch(rf"(\d{{1,9}}){separator}(\d{{1,9}})", text)
+    if match is None or not all(int(part) for part in match.groups()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 16{separator}32")
+    return int(match.group(1)), int(match.group(2))
+
+
+def heads(text: str) -> tuple[int, int]:
+    """Key heads and value heads, `16:32`; value heads must be a multiple."""
+    keys, values = pair_of_integers(text, ":")
+    if values % keys:
+        raise argparse.ArgumentTypeError(
+            f"{values} value heads are no multiple of {keys} key heads"
+        )
+    return keys, values
+
+
+def dims(text: str) -> tuple[int, int]:
+    """d_k and d_v, `128x128`."""
+    return pair_of_integers(text, "x")
+
+
+def positive(text: str) -> int:
+    """A positive integer."""
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """An integer that is not negative."""
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a non-negative integer")
+    return int(text)
+
+
+def find_tree(text: str) -> TreeSpec:
+    """The tree that `text` denotes: parents (`-1,0,0,1`), or an expression of the language
+    (`beam(width=4, depth=5)`). Raises `TreeError` or `SpecError`."""
+    from boleir.language.parser import parse_tree
+    from boleir.language.tree_spec import parents
+
+    if re.fullmatch(r"[-\d,\s]+", text):
+        try:
+            return parents(*(int(part) for part in text.split(",")))
+        except ValueError:
+            raise TreeError(f"{text!r} is no list of parents", mend="-1,0,0,1,1,2") from None
+    return parse_tree(text, "--tree")

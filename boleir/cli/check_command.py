@@ -1,0 +1,36 @@
+"""`bolec check`: is the closed form the recurrence? In exact arithmetic, in float64, on the GPU."""
+
+from __future__ import annotations
+
+import argparse
+
+from boleir.cli.arguments import add_recurrence, find_recurrence, positive
+from boleir.cli.output import Progress, print_json
+
+SUMMARY = "prove the closed form against the sequential recurrence"
+EXAMPLES = (
+    "bolec check gdn",
+    "bolec check gdn --trees 200 --seed 7",
+    "bolec check my.bole --json",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    add_recurrence(parser)
+    parser.add_argument("--trees", type=positive, default=25, help="random trees (25)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of trees and inputs (0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check and say what was run and how far off it was; fail when something disagrees."""
+    recurrence = find_recurrence(args.recurrence)
+    from boleir.check.check import check
+
+    with Progress(quiet=args.quiet) as progress:
+        result = check(recurrence, trees=args.trees, seed=args.seed, progress=progress)
+    if args.json:
+        print_json(result.to_json())
+    else:
+        print(result)
+    return 0 if result.passed else 1

@@ -1,0 +1,160 @@
+"""`bolec compile`: kernels for one recurrence and shape, for GPUs that need not be present."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from boleir.cli.arguments import (
+    add_recurrence,
+    dims,
+    find_recurrence,
+    find_tree,
+    heads,
+    natural,
+    positive,
+)
+from boleir.cli.output import Progress, print_json, table
+
+if TYPE_CHECKING:
+    from boleir.codegen.artifact import Artifact
+
+SUMMARY = "compile a recurrence into verification and commit kernels"
+EXAMPLES = (
+    "bolec compile gdn --heads 16:32 --dims 128x128 --nodes 64 --depth 8 --target sm_90",
+    "bolec compile gdn --target sm_80,sm_90,sm_120 --out kernels/gdn --json",
+    "bolec compile gdn --tree 'beam(width=4, depth=5)' --target sm_90",
+    "bolec compile my.bole --dtype float16 --print-after schedule",
+    "bolec compile my_package.rules:decayed --dims 64x96",
+)
+DTYPES = ("bfloat16", "float16", "float32")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    add_recurrence(parser)
+    add = parser.add_argument
+    add("--heads", type=heads, default=(16, 32), metavar="H:HV", help="key and value heads (16:32)")
+    add("--dims", type=dims, default=(128, 128), metavar="KxV", help="d_k and d_v (128x128)")
+    add("--nodes", type=positive, default=64, help="most nodes of one request's tree (64)")
+    add("--depth", type=natural, default=8, help="deepest node, in edges below the root (8)")
+    add("--tree", help="a fixed tree instead: parents, or chain(8), beam(width=4, depth=5)")
+    add("--dtype", choices=DTYPES, default="bfloat16", help="inputs and outputs (bfloat16)")
+    add("--state-dtype", choices=DTYPES, default="float32", help="the state pool (float32)")
+    add("--target", default="sm_90", help="GPUs, separated by commas (sm_90)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a schedule choice")
+    add("--out", type=Path, help="folder to write (default: compiled/NAME)")
+    add("--assembly", action="store_true", help="write the assembly listings too")
+    add("--jobs", type=positive, default=len(os.sched_getaffinity(0)), help="compilers at once")
+    add(
+        "--print-after",
+        action="append",
+        default=[],
+        metavar="STEP",
+        help="print the result of a step of the lowering; 'all' for every step",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compile, write the folder, say what is in it."""
+    from boleir.codegen.targets import targets
+
+    recurrence = find_recurrence(args.recurrence)
+    wanted = targets(args.target)
+    from boleir.codegen.artifact_folder import write
+    from boleir.codegen.pipeline import Request, build
+
+    request = Request(
+        recurrence=recurrence,
+        key_heads=args.heads[0],
+        value_heads=args.heads[1],
+        d_k=args.dims[0],
+        d_v=args.dims[1],
+        max_nodes=args.nodes,
+        max_depth=args.depth,
+        tree=find_tree(args.tree) if args.tree else None,
+        dtype=args.dtype,
+        state_dtype=args.state_dtype,
+        targets=wanted,
+        schedule=choices(args.set),
+    )
+    with Progress(quiet=args.quiet) as progress:
+
+        def show(step: str, text: str) -> None:
+            if step in args.print_after or "all" in args.print_after:
+                progress.clear()
+                print(f"# after {step}\n{text}\n")
+
+        artifact = build(
+            request, progress=progress, show=show, workers=args.jobs, assembly=args.assembly
+        )
+    folder = write(artifact, args.out or Path("compiled") / recurrence.name)
+    if args.json:
+        print_json({"folder": str(folder), **summary(artifact)})
+    else:
+        print(report(artifact, folder))
+
+
+def choices(pairs: list[str]) -> dict[str, str]:
+    """`KEY=VALUE` pairs as a mapping. Raises `ScheduleError`."""
+    from boleir.errors import ScheduleError
+
+    chosen = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key:
+            raise ScheduleError(f"--set {pair}: not like KEY=VALUE", mend="--set num_warps=8")
+        chosen[key.strip()] = value.strip()
+    return chosen
+
+
+def summary(artifact: Artifact) -> dict[str, Any]:
+    """What was compiled, as plain values."""
+    return {
+        "recurrence": artifact.name,
+        "shapes": dict(artifact.shapes),
+        "dtypes": dict(artifact.dtypes),
+        "toolchain": dict(artifact.toolchain),
+        "variants": [
+            {
+                "target": variant.target,
+                "schedule": dict(variant.schedule),
+                "kernels": {name: dict(facts) for name, facts in variant.report.items()},
+            }
+            for variant in artifact.variants
+        ],
+        "files": sorted(artifact.files),
+    }
+
+
+def report(artifact: Artifact, folder: Path) -> str:
+    """One row for each kernel and target, and where everything is."""
+    rows = [
+        (
+            variant.target,
+            kernel,
+            facts["registers"],
+            facts["spills"],
+            facts["shared"],
+            facts["num_warps"],
+            facts["size"],
+            facts["seconds"],
+        )
+        for variant in artifact.variants
+        for kernel, facts in variant.report.items()
+    ]
+    header = ("target", "kernel", "registers", "spills", "shared", "warps", "bytes", "seconds")
+    sources = sorted({variant.source for variant in artifact.variants})
+    return "\n".join(
+        (
+            f"{artifact.name}: {len(rows)} kernels",
+            "",
+            table(header, rows),
+            "",
+            f"written to {folder}",
+            f"  read the kernels: {', '.join(str(folder / source) for source in sources)}",
+            f"  what was compiled and how it is launched: {folder / 'manifest.json'}",
+        )
+    )
