@@ -78,7 +78,7 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
     try:
         array = np.asarray(values)
         if array.ndim == 1 and isinstance(values, (list, tuple)):
-            plain = array.dtype.kind in "iu" and bool not in set(map(type, values))
+            plain = array.dtype.kind in "iu" and not {bool, np.bool_} & set(map(type, values))
             array = array if plain else np.array(values, dtype=object)
     except (TypeError, ValueError, OverflowError):
         raise TreeError(f"{what} must be an array or a list of whole numbers") from None
