@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -49,7 +48,7 @@ class CudaClock:
         replay()
         end.record()
         end.synchronize()
-        return start.elapsed_time(end) * 1e3
+        return float(start.elapsed_time(end)) * 1e3
 
     def synchronise(self) -> None:
         """Wait for the device; errors of earlier kernels surface here."""
@@ -136,9 +135,8 @@ def copy_bandwidth(clock: Clock, bytes_to_copy: int = COPY_BYTES, rounds: int = 
 
 
 def environment(clock: Clock) -> dict[str, str | int]:
-    """What a reader needs to judge or repeat a result; no paths."""
+    """What a reader needs to judge a result."""
     facts: dict[str, str | int] = {
-        "command": " ".join(["python -m benchmarks.run", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -65,6 +65,17 @@ def run_case(
     }
 
 
+def command_line(arguments: Sequence[str]) -> str:
+    """The command that repeats a run, without the folders of the machine it ran on."""
+    kept, skip = ["python -m benchmarks.run"], False
+    for argument in arguments:
+        named = argument.split("=")[0] in ("--out", "--peers")
+        if not (skip or named):
+            kept.append(argument)
+        skip = named and "=" not in argument
+    return " ".join(kept)
+
+
 def make_clock(device: str) -> Clock:
     """The clock of `cuda` or `cpu`."""
     return CudaClock() if device == "cuda" else HostClock()
@@ -81,7 +92,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     bandwidth = copy_bandwidth(clock) if options.device == "cuda" else 1e9
     report: dict[str, Any] = {
         "format": FORMAT,
-        "environment": environment(clock),
+        "environment": {"command": options.command, **environment(clock)},
         "copy_bandwidth": bandwidth,
         "cases": [],
     }
@@ -150,7 +161,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print; non-zero when a subject failed or was wrong."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     options = parser().parse_args(arguments)
+    options.command = command_line(arguments)
     try:
         rows_from(options.rows)
         for name in options.subjects or []:

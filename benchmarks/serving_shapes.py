@@ -79,7 +79,8 @@ class Row:
         if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
             raise ValueError(f"{text!r}: expected BATCHxNODES or BATCHxNODESxDEPTH, as in 16x64x8")
         numbers = [int(part) for part in parts]
-        return cls(*numbers) if len(numbers) == 3 else cls(*numbers, depth=numbers[1] - 1)
+        batch, nodes = numbers[:2]
+        return cls(batch, nodes, numbers[2] if len(numbers) == 3 else nodes - 1)
 
 
 LAYERS = {

@@ -40,10 +40,17 @@ class Subject(Protocol):
     Stages missing from `stages` are never called. The constructor may allocate, compile and tune.
     """
 
-    name: str
-    stages: tuple[str, ...]
-    updates_in_place: bool
-    """True when verify itself moves the state to its last node (a decode step)."""
+    @property
+    def name(self) -> str:
+        """Heading of its column."""
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages it has, out of PER_LAYER_STAGES and PER_ROUND_STAGES."""
+
+    @property
+    def updates_in_place(self) -> bool:
+        """True when verify itself moves the state to its last node (a decode step)."""
 
     def prepare(self, layer: int) -> None:
         """Select the layer that the next calls work on. Host work only."""

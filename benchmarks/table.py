@@ -78,9 +78,9 @@ def _stage_table(cases: Sequence[Case]) -> list[str]:
 def _time(case: Case, name: str, stage: str) -> float | None:
     """Median of a stage, or the subject's sum."""
     subject = case["subjects"].get(name, {})
-    if stage in ("sum", "host"):
-        return subject.get(stage)
-    return subject.get("stages", {}).get(stage, {}).get("median")
+    direct = stage in ("sum", "host")
+    value = subject.get(stage) if direct else subject.get("stages", {}).get(stage, {}).get("median")
+    return None if value is None else float(value)
 
 
 def _error(case: Case, name: str, key: str) -> str:

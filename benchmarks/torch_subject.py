@@ -17,7 +17,6 @@ class TorchSubject:
     """Level-by-level verification in fp32 with one state snapshot per node."""
 
     name = "torch"
-    stages = ("conv", "verify", "commit")
     updates_in_place = False
 
     def __init__(self, work: Workload, *, full: bool) -> None:
@@ -25,8 +24,7 @@ class TorchSubject:
         row, shape = work.row, work.shape
         self.work = work
         self.layer = 0
-        if not full:
-            self.stages = ("verify", "commit")
+        self.stages = ("conv", "verify", "commit") if full else ("verify", "commit")
         self.qkv = torch.empty_like(work.qkv) if full else work.qkv
         self.out = work.x.new_empty(work.layers, row.total_nodes, shape.value_heads, shape.d_v)
         # Row 0 of a request is its committed state, row 1 + i that of node i.

@@ -170,8 +170,15 @@ def reference(
         per_channel = (work.shape.value_heads, work.shape.d_k)
         a, dt_bias = a.unflatten(-1, per_channel), dt_bias.unflatten(-1, per_channel)
     log_decay, beta = oracle.gates(a, work.b[layer], work.a_log[layer], dt_bias)
+    q, k, v, log_decay, beta = (
+        part.unflatten(0, per_request) for part in (q, k, v, log_decay, beta)
+    )
     return oracle.walk(
-        *(part.unflatten(0, per_request) for part in (q, k, v, log_decay, beta)),
+        q,
+        k,
+        v,
+        log_decay,
+        beta,
         state=work.initial_pool[layer, work.slots.long()],
         trees=work.trees,
         accepted=work.accepted if accepted is None else accepted,

@@ -72,6 +72,11 @@ def test_no_gpu_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "benchmarks.run: no GPU found\n"
 
 
+def test_the_recorded_command_holds_no_folders() -> None:
+    arguments = ["--rows", "1x4", "--out", "/a/b", "--peers=/c", "--name", "x"]
+    assert run.command_line(arguments) == "python -m benchmarks.run --rows 1x4 --name x"
+
+
 def test_row_sets_expand_once() -> None:
     rows = run.rows_from(["trees", "16x64x8", "1x4"])
     assert rows == [*ROW_SETS["trees"], Row(1, 4, 3)]
