@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from boleir.derive.algebra import ZERO, Poly
 from boleir.derive.canonical import Canon, contract
+from boleir.derive.closed_form import Class
+from boleir.derive.logs import assumed_positive
 from boleir.derive.normal_form import NormalForm, Pair, Reading
+from boleir.derive.notation import plain
+from boleir.derive.refusals import RankTooLarge
 from boleir.ir import Expr, Kind, Number
 
 
@@ -55,12 +59,42 @@ def dot(canon: Canon, left: Expr, right: Expr) -> Poly:
     return contract(Kind.KEY, canon.poly(left) * canon.poly(right))
 
 
+def classify(form: NormalForm) -> tuple[Class, ...]:
+    """The classes of a normal form, in the order of `Class`."""
+    gate = {Kind.HEAD: Class.SCALAR_GATE, Kind.KEY: Class.KEY_GATE, Kind.VALUE: Class.VALUE_GATE}
+    if form.side == "right":  # the form describes S^T: the write side is the value side
+        gate[Kind.KEY], gate[Kind.VALUE] = gate[Kind.VALUE], gate[Kind.KEY]
+    found = {
+        Class.SOLVE if form.pairs else Class.NO_SOLVE,
+        Class.UNGATED if _undecayed(form) else gate[form.decay.kind],
+    }
+    if any(pair.gain is not None for pair in form.pairs):
+        found.add(Class.VALUE_GAIN)
+    if form.side == "right":
+        found.add(Class.RIGHT)
+    if form.micro_steps > 1:
+        found.add(Class.MICRO_STEPS)
+    return tuple(item for item in Class if item in found)
+
+
+def assumptions(form: NormalForm) -> tuple[str, ...]:
+    """Sentences about the inputs that the derivation relies on."""
+    canon = Canon()
+    unknown = assumed_positive(canon.poly(form.decay))
+    return tuple(f"{plain(x)} > 0: its logarithm enters the path decay" for x in unknown)
+
+
+def require_low_rank(form: NormalForm, d_k: int, d_v: int) -> None:
+    """Raise `RankTooLarge` where the state would be cheaper to carry than its factors: when one token
+    changes it by half of its rank or more."""
+    rank = len(form.pairs) + len(form.writes)
+    if 2 * rank > min(d_k, d_v):
+        raise RankTooLarge(
+            f"recurrence '{form.recurrence.name}' changes a {d_k} x {d_v} state by rank {rank} per "
+            f"token, which is not small against {min(d_k, d_v)}",
+            mend="use larger heads or fewer writes per token",
+        )
+
+
 def _undecayed(form: NormalForm) -> bool:
     return isinstance(form.decay, Number) and form.decay.value == 1
-
-
-def same_reading(canon: Canon, left: Reading, right: Reading) -> bool:
-    """Whether two readings read the same vector at the same time."""
-    return left.after_decay == right.after_decay and canon.poly(left.vector) == canon.poly(
-        right.vector
-    )
