@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from boleir.codegen.offline import CompilePool
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,13 +24,32 @@ print("\\n" + json.dumps(result))
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `gpu` where torch has no GPU; torch is imported only if there are any."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[CompilePool]:
+    """Compiler processes for the whole session."""
+    with CompilePool() as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def run_interpreted() -> Callable[..., Any]:
     """Call a function in a process of its own in which Triton interprets kernels on the CPU.
 
     `run_interpreted("tests.runtime.some_module:function", **arguments)`; arguments and result are
-    passed as JSON. The interpreter is chosen when a kernel is defined and a wild access ends the process,
-    hence the child. A failure there fails the test here with what the child printed.
+    passed as JSON. The interpreter is chosen when a kernel is defined and a wild access ends the
+    process, hence the child. A failure there fails the test here with what the child printed.
     """
 
     def call(module_function: str, /, *, timeout: float = 300, **arguments: Any) -> Any:

@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bolec",
         description="From a recurrence to its closed form over proposal trees and to GPU kernels.",
-        epilog="A RECURRENCE is a shipped one (gdn), a .bole file (FILE or FILE:NAME), or a Python\n"
+        epilog="A RECURRENCE is a shipped one (gdn), a .bole file (FILE or FILE:NAME) or a Python\n"
         "function (MODULE:FUNCTION). `bolec COMMAND --help` shows examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
