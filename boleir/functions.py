@@ -1,8 +1,9 @@
 """The functions a recurrence may call, in one table.
 
-Whatever a part of boleir needs to know about a function is a field of its row: the kinds it takes and gives, its value
-in float64, its spelling in sympy, LaTeX and Triton, and bounds of its range. Adding a row adds the function to the
-text language, to traced Python, to the oracle and to the emitter.
+Whatever a part of boleir needs to know about a function is a field of its row: the kinds it takes
+and gives, its value in float64, its spelling in sympy, LaTeX and Triton, and bounds of its range.
+Adding a row adds the function to the text language, to traced Python, to the oracle and to the
+emitter.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ VECTOR = frozenset({Kind.KEY, Kind.VALUE})
 
 
 def _np() -> ModuleType:
-    """numpy, imported when a value is first computed: naming a function must not cost its import."""
+    """numpy, imported when a value is first computed: the table alone must not cost its import."""
     import numpy
 
     return numpy
@@ -33,13 +34,16 @@ def _np() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One row. In the spellings `@` stands for the argument and `AXIS` for the axis that a vector runs along."""
+    """One row. In the spellings `@` stands for the argument and `AXIS` for the axis that a vector
+    runs along.
+    """
 
     name: str
     says: str
     """What it computes, for help texts and emitted glossaries."""
     numpy: Callable[[Any], Any]
-    """Value for a float64 array; a vector function works along the last axis, and `sum` drops it."""
+    """Value for a float64 array; a vector function works along the last axis, and `sum` drops it.
+    """
     latex: str
     triton: str
     sympy: str | None = None
@@ -65,7 +69,9 @@ class Function:
         return self.latex.replace("@", argument)
 
     def to_triton(self, argument: str, axis: int = 0) -> str:
-        """Triton expression for the call; give an atom (a name) as `argument`, since it may occur several times."""
+        """Triton expression for the call; give an atom (a name) as `argument`, since it may occur
+        several times.
+        """
         return self.triton.replace("@", argument).replace("AXIS", str(axis))
 
     def to_sympy(self, argument: Any) -> Any:
@@ -94,18 +100,45 @@ def _l2norm(x: Any) -> Any:
 
 _ROWS = (
     Function(
-        "exp", "natural exponential", lambda x: _np().exp(x), r"\exp(@)", "tl.exp(@)", "exp", low=0.0
+        "exp",
+        "natural exponential",
+        lambda x: _np().exp(x),
+        r"\exp(@)",
+        "tl.exp(@)",
+        "exp",
+        low=0.0,
     ),
     Function("log", "natural logarithm", lambda x: _np().log(x), r"\log(@)", "tl.log(@)", "log"),
-    Function("sqrt", "square root", lambda x: _np().sqrt(x), r"\sqrt{@}", "tl.sqrt(@)", "sqrt", low=0.0),
     Function(
-        "rsqrt", "1 / sqrt(x)", lambda x: 1.0 / _np().sqrt(x), r"\left(@\right)^{-1/2}", "tl.rsqrt(@)", low=0.0
+        "sqrt", "square root", lambda x: _np().sqrt(x), r"\sqrt{@}", "tl.sqrt(@)", "sqrt", low=0.0
+    ),
+    Function(
+        "rsqrt",
+        "1 / sqrt(x)",
+        lambda x: 1.0 / _np().sqrt(x),
+        r"\left(@\right)^{-1/2}",
+        "tl.rsqrt(@)",
+        low=0.0,
     ),
     Function("reciprocal", "1 / x", lambda x: 1.0 / x, r"\frac{1}{@}", "(1.0 / @)"),
     Function("square", "x * x", lambda x: x * x, r"\left(@\right)^{2}", "(@ * @)", low=0.0),
-    Function("abs", "absolute value", lambda x: _np().abs(x), r"\left|@\right|", "tl.abs(@)", "Abs", low=0.0),
     Function(
-        "sigmoid", "1 / (1 + exp(-x))", _sigmoid, r"\sigma(@)", "(1.0 / (1.0 + tl.exp(-@)))", low=0.0, high=1.0
+        "abs",
+        "absolute value",
+        lambda x: _np().abs(x),
+        r"\left|@\right|",
+        "tl.abs(@)",
+        "Abs",
+        low=0.0,
+    ),
+    Function(
+        "sigmoid",
+        "1 / (1 + exp(-x))",
+        _sigmoid,
+        r"\sigma(@)",
+        "(1.0 / (1.0 + tl.exp(-@)))",
+        low=0.0,
+        high=1.0,
     ),
     Function(
         "softplus",
@@ -116,15 +149,29 @@ _ROWS = (
         low=0.0,
     ),
     Function(
-        "silu", "x * sigmoid(x)", lambda x: x * _sigmoid(x), r"\operatorname{silu}(@)", "(@ / (1.0 + tl.exp(-@)))",
+        "silu",
+        "x * sigmoid(x)",
+        lambda x: x * _sigmoid(x),
+        r"\operatorname{silu}(@)",
+        "(@ / (1.0 + tl.exp(-@)))",
         low=-0.2784645427610738,
     ),
     Function(
-        "tanh", "hyperbolic tangent", lambda x: _np().tanh(x), r"\tanh(@)",
-        "(1.0 - 2.0 / (1.0 + tl.exp(2.0 * @)))", "tanh", low=-1.0, high=1.0,
+        "tanh",
+        "hyperbolic tangent",
+        lambda x: _np().tanh(x),
+        r"\tanh(@)",
+        "(1.0 - 2.0 / (1.0 + tl.exp(2.0 * @)))",
+        "tanh",
+        low=-1.0,
+        high=1.0,
     ),
     Function(
-        "relu", "max(x, 0)", lambda x: _np().maximum(x, 0.0), r"\operatorname{relu}(@)", "tl.maximum(@, 0.0)",
+        "relu",
+        "max(x, 0)",
+        lambda x: _np().maximum(x, 0.0),
+        r"\operatorname{relu}(@)",
+        "tl.maximum(@, 0.0)",
         low=0.0,
     ),
     Function(
@@ -136,17 +183,22 @@ _ROWS = (
         takes=VECTOR,
     ),
     Function(
-        "sum", "sum of the entries of a vector", lambda x: _np().sum(x, axis=-1), r"\textstyle\sum @",
-        "tl.sum(@, axis=AXIS)", takes=VECTOR, gives=Kind.HEAD,
+        "sum",
+        "sum of the entries of a vector",
+        lambda x: _np().sum(x, axis=-1),
+        r"\textstyle\sum @",
+        "tl.sum(@, axis=AXIS)",
+        takes=VECTOR,
+        gives=Kind.HEAD,
     ),
-)  # fmt: skip
+)
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType({row.name: row for row in _ROWS})
 """Every function by name."""
 
 STRUCTURAL: Mapping[str, str] = MappingProxyType(
     {
-        "causal_conv": "causal_conv(x, width=4): depthwise convolution of token inputs along the root path",
+        "causal_conv": "causal_conv(x, width=4): depthwise convolution along the root path",
         "diag": "diag(g): the diagonal matrix of a key or value vector",
         "dot": "dot(x, y): x^T y",
         "outer": "outer(k, v): k v^T",

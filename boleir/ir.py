@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
+from itertools import count
 from typing import ClassVar
 
 from boleir.errors import SpecError, Source, Span
@@ -43,9 +44,10 @@ class Per(StrEnum):
 
 
 _INTERNED: dict[tuple[object, ...], int] = {}
+_KEYS = count()  # drawn atomically, so threads never share a key
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Expr:
     """A node. Equality and hash follow `key`, an integer that equal structures share."""
 
@@ -66,7 +68,7 @@ class Expr:
             raise SpecError(
                 f"expression nests deeper than {MAX_DEPTH} levels", span=self.span, mend="write it with fewer nested operations"
             )
-        object.__setattr__(self, "key", _INTERNED.setdefault(identity, len(_INTERNED)))
+        object.__setattr__(self, "key", _INTERNED.setdefault(identity, next(_KEYS)))
         object.__setattr__(self, "depth", depth)
 
     def __eq__(self, other: object) -> bool:
@@ -75,13 +77,30 @@ class Expr:
     def __hash__(self) -> int:
         return self.key
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keys are private to a process: a copy in another one is built anew.
+        names = [f.name for f in fields(self) if f.init]
+        return _rebuild, (type(self), {name: getattr(self, name) for name in names})
+
+    def __str__(self) -> str:
+        from boleir.language.printer import print_expression
+
+        return print_expression(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.kind}: {self}>"
+
     @property
     def children(self) -> tuple[Expr, ...]:
         """Operands, left to right."""
         return tuple(x for f in fields(self) if isinstance(x := getattr(self, f.name), Expr))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+def _rebuild(node: type[Expr], values: dict[str, object]) -> Expr:
+    return node(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Input(Expr):
     """A declared input: `per` says token or parameter."""
 
@@ -89,43 +108,43 @@ class Input(Expr):
     per: Per = Per.TOKEN
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Previous(Expr):
     """The state of the parent (the committed state for a root)."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Number(Expr):
     """An exact constant (kind HEAD)."""
 
     value: Fraction
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Dim(Expr):
     """The head dimension `d_k` or `d_v` as a number (kind HEAD)."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Neg(Expr):
     arg: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Add(Expr):
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Sub(Expr):
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Mul(Expr):
     """Elementwise. HEAD times anything; equal vector kinds; KEY times STATE is diag(key) S, VALUE times STATE S diag(value)."""
 
@@ -133,7 +152,7 @@ class Mul(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Div(Expr):
     """Elementwise; the divisor is a HEAD scalar or a vector of the same kind, never a state."""
 
@@ -141,7 +160,7 @@ class Div(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Call(Expr):
     """A function of `boleir.functions`: elementwise (exp, sigmoid, ...) or over a vector (l2norm, sum)."""
 
@@ -149,7 +168,7 @@ class Call(Expr):
     arg: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Conv(Expr):
     """Causal depthwise convolution of a token input along the root path; the weights belong to the layer."""
 
@@ -157,7 +176,7 @@ class Conv(Expr):
     width: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Dot(Expr):
     """x^T y for two vectors of one kind: a HEAD scalar."""
 
@@ -165,7 +184,7 @@ class Dot(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Outer(Expr):
     """key value^T: a STATE."""
 
@@ -173,7 +192,7 @@ class Outer(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Read(Expr):
     """state^T key: a VALUE vector."""
 
@@ -181,7 +200,7 @@ class Read(Expr):
     vector: Expr
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class ReadKey(Expr):
     """state value: a KEY vector (the right-acting read)."""
 

@@ -24,7 +24,7 @@ from boleir.language.errors import (
     UnknownName,
     did_you_mean,
 )
-from boleir.language.operators import Value
+from boleir.language.operators import Meaning
 from boleir.language.scope import Scope
 from boleir.language.terms import Term
 from boleir.language.text import Text
@@ -36,9 +36,11 @@ _KINDS_MEND = "kinds are head (one number per head), key (d_k numbers) and value
 
 
 class Node(NamedTuple):
-    """A value, or the list that a mapped function gives, and where it stands (offsets into the text)."""
+    """A value, or the list that a mapped function gives, and where it stands (offsets into the
+    text).
+    """
 
-    values: tuple[Value, ...]
+    values: tuple[Meaning, ...]
     start: int
     end: int
 
@@ -72,7 +74,9 @@ class Actions(Transformer[Token, Any]):
 
     def signature(self, name: Token, tokens: list[tuple[Token, Token | None]], *rest: Any) -> None:
         parameters = rest[1] if len(rest) > 1 else []
-        inputs = [self._input(*item, Per.TOKEN) for item in tokens] + [self._input(*item, Per.HEAD) for item in parameters]
+        inputs = [self._input(item, kind, Per.TOKEN) for item, kind in tokens]
+        inputs += [self._input(item, kind, Per.HEAD) for item, kind in parameters]
+        check_name(normal_name(name), self._at(name), what="a recurrence")
         check_inputs(inputs)
         self._declare("recurrence", name)
         self.scope = Scope(normal_name(name), self._at(name), tuple(inputs))
@@ -104,13 +108,15 @@ class Actions(Transformer[Token, Any]):
         given = [value for node in values for value in node.values]
         if len(given) != len(targets):
             raise BadSyntax(
-                f"{len(targets)} name{'s' * (len(targets) > 1)} on the left, {len(given)} value{'s' * (len(given) > 1)} on the right",
+                f"{_count(len(targets), 'name')} for {_count(len(given), 'value')}",
                 span=self.text.span(values[0].start, values[-1].end),
             )
         names = [normal_name(target) for target in targets]
         for target, name in zip(targets, names, strict=True):
             if names.count(name) > 1:
-                raise DuplicateName(f"'{name}' is assigned twice in one statement", span=self._at(target))
+                raise DuplicateName(
+                    f"'{name}' is assigned twice in one statement", span=self._at(target)
+                )
         for target, name, value in zip(targets, names, given, strict=True):
             self._scope().bind(name, value, self._at(target))
 
@@ -124,7 +130,11 @@ class Actions(Transformer[Token, Any]):
         scope = self._scope()
         if scope.output is not None:
             line = scope.output_span.line if scope.output_span else 0
-            raise DuplicateOutput(f"a second output (the first is in line {line})", span=self._at(word), mend="keep one 'out'")
+            raise DuplicateOutput(
+                f"a second output (the first is in line {line})",
+                span=self._at(word),
+                mend="keep one 'out'",
+            )
         scope.output, scope.output_span = self._one(node), self._span(node)
 
     # expressions
@@ -160,7 +170,9 @@ class Actions(Transformer[Token, Any]):
     def number(self, token: Token) -> Node:
         return self._leaf(build.constant(self._fraction(token), self._at(token)), token)
 
-    def call(self, function: Token, _left: Token, arguments: list[Node | Keyword], right: Token) -> Node:
+    def call(
+        self, function: Token, _left: Token, arguments: list[Node | Keyword], right: Token
+    ) -> Node:
         span = self.text.span(function.start_pos or 0, right.end_pos or 0)
         given = [value for item in arguments if isinstance(item, Node) for value in item.values]
         named = {str(item.name): item for item in arguments if isinstance(item, Keyword)}
@@ -176,9 +188,11 @@ class Actions(Transformer[Token, Any]):
     # trees
 
     def tree(self, name: Token, maker: Token, _left: Token, *rest: Any) -> None:
-        check_name(normal_name(name), self._at(name), is_input=False)
+        check_name(normal_name(name), self._at(name), what="a tree")
         self._declare("tree", name)
-        entries: list[tuple[Token | None, int, Token]] = [item for item in rest if isinstance(item, tuple)]
+        entries: list[tuple[Token | None, int, Token]] = [
+            item for item in rest if isinstance(item, tuple)
+        ]
         self.trees.append(self._tree(normal_name(name), maker, entries))
 
     def entry(self, *tokens: Token) -> tuple[Token | None, int, Token]:
@@ -187,9 +201,15 @@ class Actions(Transformer[Token, Any]):
         if value.denominator != 1:
             raise BadTree("trees are described by whole numbers", span=self._at(number))
         negative = any(token.type == "MINUS" for token in tokens)
-        return tokens[0] if tokens[0].type == "NAME" else None, -int(value) if negative else int(value), number
+        return (
+            tokens[0] if tokens[0].type == "NAME" else None,
+            -int(value) if negative else int(value),
+            number,
+        )
 
-    def _tree(self, name: str, maker: Token, entries: list[tuple[Token | None, int, Token]]) -> tree_spec.TreeSpec:
+    def _tree(
+        self, name: str, maker: Token, entries: list[tuple[Token | None, int, Token]]
+    ) -> tree_spec.TreeSpec:
         makers: dict[str, tuple[Callable[..., tree_spec.TreeSpec], tuple[str, ...] | None]] = {
             "chain": (tree_spec.chain, ("nodes",)),
             "beam": (tree_spec.beam, ("width", "depth")),
@@ -205,20 +225,38 @@ class Actions(Transformer[Token, Any]):
                 self._check_positional(maker, entries)
                 return make(*(value for _, value, _ in entries), name=name)
             found = dict(zip(wanted, (value for _, value, _ in entries), strict=False))
-            labels = [str(label or place) for place, (label, _, _) in zip(wanted, entries, strict=False)]
+            labels = [
+                str(label or place) for place, (label, _, _) in zip(wanted, entries, strict=False)
+            ]
             if sorted(labels) != sorted(wanted) or len(entries) != len(wanted):
                 mend = f"{maker}({', '.join(f'{word}=...' for word in wanted)})"
-                raise BadTree(f"{maker} needs {' and '.join(wanted)}", span=self._at(maker), mend=mend)
+                raise BadTree(
+                    f"{maker} needs {' and '.join(wanted)}", span=self._at(maker), mend=mend
+                )
             found = {label: value for label, (_, value, _) in zip(labels, entries, strict=True)}
-            return tree_spec.chain(found["nodes"], name=name) if maker == "chain" else make(**found, name=name)
+            return (
+                tree_spec.chain(found["nodes"], name=name)
+                if maker == "chain"
+                else make(**found, name=name)
+            )
         except TreeError as error:
-            at = entries[error.node][2] if error.node is not None and error.node < len(entries) else maker
+            at = (
+                entries[error.node][2]
+                if error.node is not None and error.node < len(entries)
+                else maker
+            )
             raise BadTree(str(error.message), span=self._at(at), mend=error.mend) from None
 
-    def _check_positional(self, maker: Token, entries: list[tuple[Token | None, int, Token]]) -> None:
+    def _check_positional(
+        self, maker: Token, entries: list[tuple[Token | None, int, Token]]
+    ) -> None:
         for label, _, _ in entries:
             if label is not None:
-                raise BadTree(f"{maker} takes the parents in order, without names", span=self._at(label), mend="parents(-1, 0, 0, 1)")
+                raise BadTree(
+                    f"{maker} takes the parents in order, without names",
+                    span=self._at(label),
+                    mend="parents(-1, 0, 0, 1)",
+                )
 
     # helpers
 
@@ -232,10 +270,10 @@ class Actions(Transformer[Token, Any]):
     def _span(self, node: Node) -> Span:
         return self.text.span(node.start, node.end)
 
-    def _leaf(self, value: Value, token: Token) -> Node:
+    def _leaf(self, value: Meaning, token: Token) -> Node:
         return Node((value,), token.start_pos or 0, token.end_pos or 0)
 
-    def _one(self, node: Node) -> Value:
+    def _one(self, node: Node) -> Meaning:
         if len(node.values) != 1:
             raise BadSyntax(
                 f"a list of {len(node.values)} values stands where one value belongs",
@@ -244,20 +282,29 @@ class Actions(Transformer[Token, Any]):
             )
         return node.values[0]
 
-    def _binary(self, rule: Callable[[Value, Value, Span], Value], left: Node, right: Node) -> Node:
+    def _binary(
+        self, rule: Callable[[Meaning, Meaning, Span], Meaning], left: Node, right: Node
+    ) -> Node:
         span = self.text.span(left.start, right.end)
         return Node((rule(self._one(left), self._one(right), span),), left.start, right.end)
 
-    def _called(self, name: str, given: list[Value], named: dict[str, Keyword], span: Span) -> list[Value]:
+    def _called(
+        self, name: str, given: list[Meaning], named: dict[str, Keyword], span: Span
+    ) -> list[Meaning]:
         allowed = {"width"} if name == "causal_conv" else set()
         for label, item in named.items():
             if label not in allowed:
                 mend = did_you_mean(label, allowed) or f"{name} takes no argument of that name"
-                raise BadArguments(f"{name} has no argument '{label}'", span=self._at(item.name), mend=mend)
+                raise BadArguments(
+                    f"{name} has no argument '{label}'", span=self._at(item.name), mend=mend
+                )
         if name in ("dot", "outer", "diag"):
             wanted = 1 if name == "diag" else 2
             if len(given) != wanted:
-                raise BadArguments(f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(given)}", span=span)
+                raise BadArguments(
+                    f"{name} takes {_count(wanted, 'argument')}, not {len(given)}",
+                    span=span,
+                )
             if name == "diag":
                 return [build.diagonal(given[0], span)]
             return [(build.dot if name == "dot" else build.outer)(given[0], given[1], span)]
@@ -271,13 +318,19 @@ class Actions(Transformer[Token, Any]):
 
     def _whole(self, item: Keyword) -> int | None:
         value = self._one(item.node)
-        constant = value.expr.value if isinstance(value, Term) and isinstance(value.expr, Number) else None
+        constant = (
+            value.expr.value if isinstance(value, Term) and isinstance(value.expr, Number) else None
+        )
         return int(constant) if constant is not None and constant.denominator == 1 else None
 
     def _fraction(self, token: Token) -> Fraction:
         digits, _, exponent = token.lower().partition("e")
-        if len(token) > MAX_DIGITS or (exponent and (len(exponent) > 5 or abs(int(exponent)) > MAX_DIGITS)):
-            raise BadConstant("the number is too long or its exponent too large", span=self._at(token))
+        if len(token) > MAX_DIGITS or (
+            exponent and (len(exponent) > 5 or abs(int(exponent)) > MAX_DIGITS)
+        ):
+            raise BadConstant(
+                "the number is too long or its exponent too large", span=self._at(token)
+            )
         try:
             return Fraction(str(token))
         except ValueError:
@@ -286,15 +339,29 @@ class Actions(Transformer[Token, Any]):
     def _input(self, name: Token, kind: Token | None, per: Per) -> Input:
         span, text = self._at(name), normal_name(name)
         if kind is None:
-            raise UnknownKind(f"input '{text}' has no kind", span=span, mend=f"{text}: key, for example; {_KINDS_MEND}")
+            raise UnknownKind(
+                f"input '{text}' has no kind",
+                span=span,
+                mend=f"{text}: key, for example; {_KINDS_MEND}",
+            )
         if str(kind) not in _INPUT_KINDS:
-            raise UnknownKind(f"unknown kind '{kind}'", span=self._at(kind), mend=did_you_mean(kind, _INPUT_KINDS) or _KINDS_MEND)
+            raise UnknownKind(
+                f"unknown kind '{kind}'",
+                span=self._at(kind),
+                mend=did_you_mean(kind, _INPUT_KINDS) or _KINDS_MEND,
+            )
         return Input(_INPUT_KINDS[str(kind)], text, per, span=span)
 
     def _declare(self, noun: str, name: Token) -> None:
         key = (noun, normal_name(name))
         if key in self.declared:
             raise DuplicateName(
-                f"{noun} '{key[1]}' is declared twice (first in line {self.declared[key].line})", span=self._at(name), mend="rename one"
+                f"{noun} '{key[1]}' is declared twice (first in line {self.declared[key].line})",
+                span=self._at(name),
+                mend="rename one",
             )
         self.declared[key] = self._at(name)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

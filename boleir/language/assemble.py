@@ -1,4 +1,6 @@
-"""The last step of both front ends: from checked expressions to a `Recurrence`, or the reason why not."""
+"""The last step of both front ends: from checked expressions to a `Recurrence`, or the reason why
+not.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,22 @@ from collections.abc import Sequence
 from boleir.errors import Source, Span
 from boleir.functions import NAMES
 from boleir.ir import Input, Kind, Recurrence, walk
-from boleir.language.errors import DuplicateName, MissingOutput, MissingUpdate, ReservedName, UnusedInput
+from boleir.language.errors import (
+    DuplicateName,
+    MissingOutput,
+    MissingUpdate,
+    ReservedName,
+    UnusedInput,
+)
 from boleir.language.kinds import NOUN
-from boleir.language.operators import Value
+from boleir.language.operators import Meaning
 from boleir.language.terms import Term
 
 STATE_NAME = "S"
 RESERVED = frozenset({STATE_NAME, "d_k", "d_v", "I"})
 """Names with a fixed meaning: the state, the head dimensions, the identity."""
+LOCAL = "a value"
+"""What `check_name` calls an intermediate value."""
 KEYWORDS = frozenset({"recurrence", "tree", "out"})
 """Words that begin a declaration or a statement."""
 
@@ -26,60 +36,83 @@ def normal_name(name: str) -> str:
     return unicodedata.normalize("NFKC", name)
 
 
-def check_name(name: str, span: Span | None, *, is_input: bool) -> None:
-    """Refuse a name that means something already. Raises `ReservedName`."""
-    what = "an input" if is_input else "a value"
+def check_name(name: str, span: Span | None, *, what: str = "an input") -> None:
+    """Refuse a name that means something already. Raises `ReservedName`.
+
+    `what` is the thing to be named; only `"a value"` may be called `S` or carry primes.
+    """
+    local = what == LOCAL
     if name in NAMES:
-        raise ReservedName(f"'{name}' is a function and cannot name {what}", span=span, mend=f"call it '{name}_'")
-    if name in RESERVED - ({STATE_NAME} if not is_input else set()):
+        raise ReservedName(
+            f"'{name}' is a function and cannot name {what}", span=span, mend=f"call it '{name}_'"
+        )
+    if name in RESERVED and not (local and name == STATE_NAME):
         raise ReservedName(f"'{name}' has a fixed meaning and cannot name {what}", span=span)
     if name in KEYWORDS or keyword.iskeyword(name):
         raise ReservedName(f"'{name}' is a reserved word", span=span, mend=f"call it '{name}_'")
-    if not name.rstrip("'").isidentifier() or (is_input and "'" in name):
-        raise ReservedName(f"'{name}' cannot name {what}", span=span, mend="use letters, digits and '_'")
+    if not (name.rstrip("'") if local else name).isidentifier():
+        raise ReservedName(
+            f"'{name}' cannot name {what}", span=span, mend="use letters, digits and '_'"
+        )
 
 
 def check_inputs(inputs: Sequence[Input]) -> None:
     """Refuse reserved and repeated names in a signature. Raises `ReservedName`, `DuplicateName`."""
     seen: dict[str, Input] = {}
     for item in inputs:
-        check_name(item.name, item.span, is_input=True)
+        check_name(item.name, item.span)
         if item.name in seen:
             first = seen[item.name].span
             where = f" (first in line {first.line}, column {first.column})" if first else ""
-            raise DuplicateName(f"input '{item.name}' is declared twice{where}", span=item.span, mend="rename one of them")
+            raise DuplicateName(
+                f"input '{item.name}' is declared twice{where}",
+                span=item.span,
+                mend="rename one of them",
+            )
         seen[item.name] = item
 
 
 def finish(
     name: str,
     inputs: tuple[Input, ...],
-    update: Value | None,
-    output: Value | None,
+    update: Meaning | None,
+    output: Meaning | None,
     *,
     source: Source | None,
     name_span: Span | None,
     update_span: Span | None,
     output_span: Span | None,
 ) -> Recurrence:
-    """The recurrence, once the update is a state, the output a value vector and every input used."""
+    """The recurrence, once the update is a state, the output a value and every input used."""
     if update is None:
         raise MissingUpdate(
-            f"recurrence '{name}' never assigns to S, so its state would never change", span=name_span, mend="S = S + k v^T"
+            f"recurrence '{name}' never assigns to S, so its state would never change",
+            span=name_span,
+            mend="S = S + k v^T",
         )
     if output is None:
         raise MissingOutput(f"recurrence '{name}' has no output", span=name_span, mend="out S^T q")
     if not isinstance(update, Term) or update.shape != Kind.STATE:
-        raise MissingUpdate(f"the new state must be {NOUN[Kind.STATE]}, not {update.describe()}", span=update_span)
+        raise MissingUpdate(
+            f"the new state must be {NOUN[Kind.STATE]}, not {update.describe()}", span=update_span
+        )
     if not isinstance(output, Term) or output.shape != Kind.VALUE:
-        mend = "transpose it" if isinstance(output, Term) and output.shape == "value^T" else "out S^T q"
+        mend = (
+            "transpose it"
+            if isinstance(output, Term) and output.shape == "value^T"
+            else "out S^T q"
+        )
         raise MissingOutput(
-            f"the output must be {NOUN[Kind.VALUE]}, not {output.describe()}", span=output_span, mend=mend
+            f"the output must be {NOUN[Kind.VALUE]}, not {output.describe()}",
+            span=output_span,
+            mend=mend,
         )
     used = {node.name for node in walk(update.expr, output.expr) if isinstance(node, Input)}
     for item in inputs:
         if item.name not in used:
             raise UnusedInput(
-                f"input '{item.name}' takes no part in the new state or the output", span=item.span, mend="use it or remove it"
+                f"input '{item.name}' takes no part in the new state or the output",
+                span=item.span,
+                mend="use it or remove it",
             )
     return Recurrence(name, inputs, update.expr, output.expr, source)

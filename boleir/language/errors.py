@@ -1,7 +1,7 @@
 """One class per mistake that a text or a traced function can contain.
 
-All derive from `SpecError`, so `except SpecError` catches every one of them; tools that want to react to one kind of
-mistake (an editor offering a rename, say) catch the class.
+All derive from `SpecError`, so `except SpecError` catches every one of them; tools that want to
+react to one kind of mistake (an editor offering a rename, say) catch the class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ class BadEncoding(SpecError):
 
 
 class BadCharacter(SpecError):
-    """The text holds a character that no text should hold (NUL, control, bidirectional override, surrogate)."""
+    """The text holds a character that no text should hold (NUL, control, bidirectional override,
+    surrogate).
+    """
 
 
 class TextTooLong(SpecError):

@@ -1,7 +1,8 @@
 """The typing rules, as tables: which kinds meet in which operation, and what comes of it.
 
-Both front ends build expressions through `boleir.language.build`, which looks its answers up here; there is no other
-place that knows, say, that a key vector times a state is a state. A shape is a kind, with `^T` when transposed.
+Both front ends build expressions through `boleir.language.build`, which looks its answers up here;
+there is no other place that knows, say, that a key vector times a state is a state. A shape is a
+kind, with `^T` when transposed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from boleir.ir import Dot, Expr, Kind, Outer, Read, ReadKey
+from boleir.ir import Dot, Kind, Outer, Read, ReadKey
 
 HEAD, KEY, VALUE, STATE = Kind.HEAD, Kind.KEY, Kind.VALUE, Kind.STATE
 
@@ -42,7 +43,10 @@ RECIPROCAL: Mapping[tuple[Kind, Kind], Kind] = MappingProxyType(
 )
 """`/` that becomes a product with the reciprocal of the right operand."""
 
-MATRIX: Mapping[tuple[str, str], tuple[type[Expr], bool, bool, Kind]] = MappingProxyType(
+Product = type[Outer] | type[Dot] | type[Read] | type[ReadKey]
+"""The nodes of the matrix products."""
+
+MATRIX: Mapping[tuple[str, str], tuple[Product, bool, bool, Kind]] = MappingProxyType(
     {
         ("key", "value^T"): (Outer, False, False, STATE),
         ("value", "key^T"): (Outer, True, True, STATE),
@@ -54,8 +58,11 @@ MATRIX: Mapping[tuple[str, str], tuple[type[Expr], bool, bool, Kind]] = MappingP
         ("value^T", "state^T"): (ReadKey, True, True, KEY),
     }
 )
-"""Juxtaposition and `@`: the node, whether its operands are swapped, whether it comes out transposed, its kind."""
+"""Juxtaposition and `@`: the node, whether its operands are swapped, whether it comes out
+transposed, its kind.
+"""
 
 PRODUCTS_THAT_EXIST = (
-    "k v^T (outer), x^T y of one kind (dot), S^T k (read), S v (read along the values), and * for elementwise products"
+    "k v^T (outer), x^T y of one kind (dot), S^T k (read), S v (read along the values), "
+    "and * elementwise"
 )

@@ -1,7 +1,9 @@
-"""Square matrices on the key or the value side, as papers write them: `(I - beta k k^T) S`, `diag(w) + b a^T`.
+"""Square matrices on the key or the value side, as papers write them: `(I - beta k k^T) S`,
+`diag(w) + b a^T`.
 
-They exist only while an expression is read. An operator is a diagonal plus signed dyads, and applying it to a state or a
-vector expands into the products of the IR, so that a recurrence may be typed the way its paper prints it.
+They exist only while an expression is read. An operator is a diagonal plus signed dyads, and
+applying it to a state or a vector expands into the products of the IR, so that a recurrence may be
+typed the way its paper prints it.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from boleir.errors import Span
-from boleir.ir import Dot, Expr, Kind, Mul, Neg, Number, Outer, Read, ReadKey
 from boleir.ir import Add as AddNode
+from boleir.ir import Dot, Expr, Kind, Mul, Neg, Number, Outer, Read, ReadKey
 from boleir.ir import Sub as SubNode
 from boleir.language.errors import NoSuchProduct
 from boleir.language.terms import Term
@@ -34,7 +36,8 @@ class Dyad:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`diagonal` (a head scalar times the identity, a vector's diagonal matrix, or None for 0) plus dyads.
+    """`diagonal` (a head scalar times the identity, a vector's diagonal matrix, or None for 0) plus
+    dyads.
 
     `side` is KEY, VALUE, or None for a multiple of the identity that may serve either.
     """
@@ -49,43 +52,67 @@ class Operator:
 
     def transpose(self) -> Operator:
         """The transposed operator."""
-        return Operator(self.side, self.diagonal, tuple(Dyad(d.right, d.left, d.negative) for d in self.dyads))
+        return Operator(
+            self.side, self.diagonal, tuple(Dyad(d.right, d.left, d.negative) for d in self.dyads)
+        )
 
     def negate(self) -> Operator:
         """Minus the operator."""
         diagonal = None if self.diagonal is None else _negated(self.diagonal)
-        return Operator(self.side, diagonal, tuple(Dyad(d.left, d.right, not d.negative) for d in self.dyads))
+        return Operator(
+            self.side, diagonal, tuple(Dyad(d.left, d.right, not d.negative) for d in self.dyads)
+        )
 
     def scale(self, factor: Expr) -> Operator:
         """The operator times a head scalar."""
         dyads = tuple(Dyad(_times(factor, d.left), d.right, d.negative) for d in self.dyads)
-        return Operator(self.side, None if self.diagonal is None else _times(factor, self.diagonal), dyads)
+        return Operator(
+            self.side, None if self.diagonal is None else _times(factor, self.diagonal), dyads
+        )
 
     def plus(self, other: Operator) -> Operator | None:
         """The sum, or None when the sides differ."""
         if self.side is not None and other.side is not None and self.side is not other.side:
             return None
-        return Operator(self.side or other.side, _plus(self.diagonal, other.diagonal), self.dyads + other.dyads)
+        return Operator(
+            self.side or other.side, _plus(self.diagonal, other.diagonal), self.dyads + other.dyads
+        )
 
     def compose(self, other: Operator, span: Span | None) -> Operator | None:
-        """The matrix product, or None when the sides differ. Raises `NoSuchProduct` when it would grow too large."""
+        """The matrix product, or None when the sides differ. Raises `NoSuchProduct` when it would
+        grow too large.
+        """
         if self.side is not None and other.side is not None and self.side is not other.side:
             return None
-        dyads = [Dyad(_scaled(self.diagonal, d.left), d.right, d.negative) for d in other.dyads if self.diagonal is not None]
-        dyads += [Dyad(d.left, _scaled(other.diagonal, d.right), d.negative) for d in self.dyads if other.diagonal is not None]
+        dyads = [
+            Dyad(_scaled(self.diagonal, d.left), d.right, d.negative)
+            for d in other.dyads
+            if self.diagonal is not None
+        ]
+        dyads += [
+            Dyad(d.left, _scaled(other.diagonal, d.right), d.negative)
+            for d in self.dyads
+            if other.diagonal is not None
+        ]
         for a in self.dyads:
             for b in other.dyads:
                 weight = Dot(Kind.HEAD, a.right, b.left, span=span)
                 dyads.append(Dyad(_times(weight, a.left), b.right, a.negative != b.negative))
         if len(dyads) > MAX_DYADS:
-            raise NoSuchProduct(f"the matrix product has more than {MAX_DYADS} terms", span=span, mend="apply one factor at a time")
+            raise NoSuchProduct(
+                f"the matrix product has more than {MAX_DYADS} terms",
+                span=span,
+                mend="apply one factor at a time",
+            )
         diagonal = None
         if self.diagonal is not None and other.diagonal is not None:
             diagonal = _scaled(self.diagonal, other.diagonal)
         return Operator(self.side or other.side, diagonal, tuple(dyads))
 
     def apply(self, operand: Expr, span: Span | None) -> Expr | None:
-        """The operator times a state (key side) or a vector of its side; None where that has no meaning."""
+        """The operator times a state (key side) or a vector of its side; None where that has no
+        meaning.
+        """
         if self.side is not None and operand.kind not in (self.side, Kind.STATE):
             return None
         if operand.kind is Kind.STATE and self.side is Kind.VALUE:
@@ -93,7 +120,12 @@ class Operator:
         total = None if self.diagonal is None else _scaled(self.diagonal, operand, span)
         for dyad in self.dyads:
             if operand.kind is Kind.STATE:
-                part: Expr = Outer(Kind.STATE, dyad.left, Read(Kind.VALUE, operand, dyad.right, span=span), span=span)
+                part: Expr = Outer(
+                    Kind.STATE,
+                    dyad.left,
+                    Read(Kind.VALUE, operand, dyad.right, span=span),
+                    span=span,
+                )
             else:
                 part = _times(Dot(Kind.HEAD, dyad.right, operand, span=span), dyad.left, span)
             total = _accumulate(total, part, dyad.negative, span)
@@ -105,24 +137,26 @@ class Operator:
             return None
         total = None if self.diagonal is None else _scaled(self.diagonal, state, span)
         for dyad in self.dyads:
-            part = Outer(Kind.STATE, ReadKey(Kind.KEY, state, dyad.left, span=span), dyad.right, span=span)
+            part = Outer(
+                Kind.STATE, ReadKey(Kind.KEY, state, dyad.left, span=span), dyad.right, span=span
+            )
             total = _accumulate(total, part, dyad.negative, span)
         return total
 
 
-Value = Term | Operator
+Meaning = Term | Operator
 """Whatever an expression of a front end can denote."""
 
 IDENTITY = Operator(None, _ONE, ())
 """`I`, of whichever size fits."""
 
 
-def is_diagonal(value: Value) -> bool:
+def is_diagonal(value: Meaning) -> bool:
     """Whether `value` is an operator without dyads."""
     return isinstance(value, Operator) and not value.dyads
 
 
-def product(left: Value, right: Value, span: Span | None) -> Value | None:
+def product(left: Meaning, right: Meaning, span: Span | None) -> Meaning | None:
     """The matrix product where an operator is involved or comes out; None when there is none."""
     if isinstance(left, Operator) and isinstance(right, Operator):
         return left.compose(right, span)
@@ -130,7 +164,11 @@ def product(left: Value, right: Value, span: Span | None) -> Value | None:
         return _left_product(left, right, span)
     if isinstance(left, Term) and isinstance(right, Operator):
         flipped = _left_product(right.transpose(), Term(left.expr, not left.transposed), span)
-        return flipped if flipped is None or isinstance(flipped, Operator) else Term(flipped.expr, not flipped.transposed)
+        return (
+            flipped
+            if flipped is None or isinstance(flipped, Operator)
+            else Term(flipped.expr, not flipped.transposed)
+        )
     if isinstance(left, Term) and isinstance(right, Term):
         kind = left.expr.kind
         if kind in _NAME and kind is right.expr.kind and right.transposed and not left.transposed:
@@ -138,7 +176,7 @@ def product(left: Value, right: Value, span: Span | None) -> Value | None:
     return None
 
 
-def _left_product(operator: Operator, term: Term, span: Span | None) -> Value | None:
+def _left_product(operator: Operator, term: Term, span: Span | None) -> Meaning | None:
     """operator times term."""
     if term.expr.kind is Kind.HEAD:
         return operator.scale(term.expr)
@@ -181,7 +219,11 @@ def _scaled(diagonal: Expr | None, operand: Expr, span: Span | None = None) -> E
     if diagonal is None or _is_one(diagonal):
         return operand
     if diagonal.kind is Kind.HEAD or operand.kind is not Kind.HEAD:
-        return _times(diagonal, operand, span) if diagonal.kind is Kind.HEAD else Mul(operand.kind, diagonal, operand, span=span)
+        return (
+            _times(diagonal, operand, span)
+            if diagonal.kind is Kind.HEAD
+            else Mul(operand.kind, diagonal, operand, span=span)
+        )
     return _times(operand, diagonal, span)
 
 

@@ -1,6 +1,8 @@
-"""Text to IR. The LALR parser calls the actions while it reads, so nothing is built twice and nothing recurses.
+"""Text to IR. The LALR parser calls the actions while it reads, so nothing is built twice and
+nothing recurses.
 
-`parse` reads one recurrence, `parse_module` any number of recurrences and tree declarations, `parse_tree` one tree.
+`parse` reads one recurrence, `parse_module` any number of recurrences and tree declarations,
+`parse_tree` one tree.
 """
 
 from __future__ import annotations
@@ -50,12 +52,14 @@ class Module:
 
 
 def parse(text: str, name: str = "<text>") -> Recurrence:
-    """The one recurrence that `text` declares; `name` is shown in messages. Raises a `SpecError`."""
+    """The one recurrence that `text` declares; messages show `name`. Raises a `SpecError`."""
     module = parse_module(text, name)
     if len(module.recurrences) != 1:
         raise BadSyntax(
             f"{name}: expected one recurrence, found {len(module.recurrences)}",
-            mend="parse_module reads a text with several" if module.recurrences else "recurrence NAME(q: key, k: key, v: value)",
+            mend="parse_module reads a text with several"
+            if module.recurrences
+            else "recurrence NAME(q: key, k: key, v: value)",
         )
     return module.recurrences[0]
 
@@ -101,7 +105,9 @@ def _parser() -> tuple[lark.Lark, Actions]:
 
 
 def _function_or_name(token: lark.Token) -> lark.Token:
-    return lark.Token.new_borrow_pos("FUNCTION", token.value, token) if token.value in NAMES else token
+    return (
+        lark.Token.new_borrow_pos("FUNCTION", token.value, token) if token.value in NAMES else token
+    )
 
 
 def _named(items: tuple[_Item, ...], name: str, noun: str, module: str) -> _Item:

@@ -1,7 +1,9 @@
-"""Canonical text of a recurrence: parses back to an equal IR, and to the same text when printed again.
+"""Canonical text of a recurrence: parses back to an equal IR, and to the same text when printed
+again.
 
-Hinted and shared nodes become lines of their own, operands first. A hint is kept as the name of its line wherever the
-language allows it: an input or `S` may be bound again only once its old value is no longer needed.
+Hinted and shared nodes become lines of their own, operands first. A hint is kept as the name of its
+line wherever the language allows it: an input or `S` may be bound again only once its old value is
+no longer needed.
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ from boleir.ir import (
     Sub,
     walk,
 )
-from boleir.language.assemble import STATE_NAME, check_name
+from boleir.language.assemble import LOCAL, STATE_NAME, check_name
 from boleir.language.tree_spec import TreeSpec
 
 LONGEST_EXPRESSION = 20_000
-"""Characters after which `print_expression` leaves the rest out (sharing can make a text exponentially long)."""
+"""Characters after which `print_expression` leaves the rest out (sharing can make a text
+exponentially long).
+"""
 
 _SUM, _TERM, _UNARY, _PRODUCT, _ATOM = 1, 2, 3, 4, 5
 _INFIX: dict[type[Expr], tuple[str, int, int, int]] = {
@@ -62,11 +66,18 @@ def print_module(recurrences: Iterable[Recurrence], trees: Iterable[TreeSpec] = 
 
 def print_recurrence(recurrence: Recurrence) -> str:
     """Canonical text of one recurrence, ending in a newline."""
-    return "\n".join([_signature(recurrence), *(f"  {line}" for line in _Lines(recurrence).lines())]) + "\n"
+    return (
+        "\n".join([_signature(recurrence), *(f"  {line}" for line in _Lines(recurrence).lines())])
+        + "\n"
+    )
 
 
-def print_expression(expr: Expr, names: Mapping[Expr, str] | None = None, *, use_hints: bool = True) -> str:
-    """One expression as text. Nodes in `names`, and below the root those with a hint, appear by name."""
+def print_expression(
+    expr: Expr, names: Mapping[Expr, str] | None = None, *, use_hints: bool = True
+) -> str:
+    """One expression as text. Nodes in `names`, and below the root those with a hint, appear by
+    name.
+    """
     given = {node.key: name for node, name in (names or {}).items()}
     if use_hints:
         hinted = {x.key: x.hint for x in walk(expr) if x.hint and x.children and x.key != expr.key}
@@ -99,16 +110,26 @@ def print_number(value: Fraction) -> str:
 
 def _signature(recurrence: Recurrence) -> str:
     tokens, parameters = (
-        ", ".join(f"{item.name}: {item.kind}" for item in group) for group in (recurrence.tokens, recurrence.parameters)
+        ", ".join(f"{item.name}: {item.kind}" for item in group)
+        for group in (recurrence.tokens, recurrence.parameters)
     )
     return f"recurrence {recurrence.name}({tokens}{'; ' if parameters else ''}{parameters})"
 
 
 def _format(node: Expr, texts: Mapping[int, _Text]) -> _Text:
     """Text of a node from the texts of its operands."""
+    if isinstance(node, Mul) and node.right.kind is Kind.STATE:
+        # A vector on the left of a state: written on the side on which the diagonal matrix acts.
+        vector, state = texts[node.left.key][0], texts[node.right.key]
+        if node.left.kind is Kind.KEY:
+            return f"diag({vector}) * {_at_least(state, _UNARY)}", _TERM
+        if node.left.kind is Kind.VALUE:
+            return f"{_at_least(state, _TERM)} * diag({vector})", _TERM
     if type(node) in _INFIX:
         template, level, *least = _INFIX[type(node)]
-        operands = [_at_least(texts[x.key], bound) for x, bound in zip(node.children, least, strict=True)]
+        operands = [
+            _at_least(texts[x.key], bound) for x, bound in zip(node.children, least, strict=True)
+        ]
         return template.format(*operands), level
     match node:
         case Input() | Dim():
@@ -132,13 +153,15 @@ def _at_least(text: _Text, level: int) -> str:
 
 
 class _Lines:
-    """The statements of one recurrence: which nodes get a line, in which order, under which name."""
+    """The statements of one recurrence: which nodes get a line, in which order, and a name."""
 
     def __init__(self, recurrence: Recurrence) -> None:
         self.recurrence = recurrence
         self.update, self.output = recurrence.update, recurrence.output
         self.nodes = list(walk(self.update, self.output))
-        self.reads_new = any(node.key == self.update.key for node in walk(self.output)) and bool(self.update.children)
+        self.reads_new = any(node.key == self.update.key for node in walk(self.output)) and bool(
+            self.update.children
+        )
         self.lines_of = self._chosen()
         self.order = [node for node in self.nodes if node.key in self.lines_of]
         self.last_use = self._last_uses()
@@ -160,12 +183,18 @@ class _Lines:
         return [*statements, f"out {output}", f"{STATE_NAME} = {update}"]
 
     def _chosen(self) -> set[int]:
-        """Keys of the nodes that get a line: hinted, shared, or the new state when the output reads it."""
+        """Keys of the nodes that get a line: hinted, shared, or the new state when the output reads
+        it.
+        """
         count: dict[int, int] = {}
         for node in self.nodes:
             for child in node.children:
                 count[child.key] = count.get(child.key, 0) + 1
-        chosen = {node.key for node in self.nodes if node.children and (node.hint or count.get(node.key, 0) > 1)}
+        chosen = {
+            node.key
+            for node in self.nodes
+            if node.children and (node.hint or count.get(node.key, 0) > 1)
+        }
         chosen.discard(self.output.key if not count.get(self.output.key) else -1)
         if self.reads_new:
             chosen.add(self.update.key)
@@ -218,7 +247,7 @@ class _Lines:
 
 def _is_allowed(name: str) -> bool:
     try:
-        check_name(name, None, is_input=False)
+        check_name(name, None, what=LOCAL)
     except SpecError:
         return False
     return True
@@ -227,10 +256,14 @@ def _is_allowed(name: str) -> bool:
 def _fresh(wanted: str | None, node: Expr, taken: Iterable[str]) -> str:
     """A name that is not taken: the wanted one with primes for a state, with a number otherwise."""
     refused = set(taken)
-    if node.kind is Kind.STATE and (wanted is None or not wanted.rstrip("'") or wanted.rstrip("'") == STATE_NAME):
+    if node.kind is Kind.STATE and (
+        wanted is None or not wanted.rstrip("'") or wanted.rstrip("'") == STATE_NAME
+    ):
         name = f"{STATE_NAME}'"
         while name in refused:
             name += "'"
         return name
     stem = wanted.rstrip("'") if wanted and _is_allowed(wanted) else "t"
-    return next(name for number in range(1, len(refused) + 2) if (name := f"{stem}{number}") not in refused)
+    return next(
+        name for number in range(1, len(refused) + 2) if (name := f"{stem}{number}") not in refused
+    )

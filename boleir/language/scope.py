@@ -1,4 +1,6 @@
-"""Names while one recurrence of a text is read: inputs, intermediate values, the state, and who has been read."""
+"""Names while one recurrence of a text is read: inputs, intermediate values, the state, and who has
+been read.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +10,34 @@ from boleir.errors import Span
 from boleir.functions import NAMES
 from boleir.ir import Input, Kind, Previous
 from boleir.language import build
-from boleir.language.assemble import RESERVED, STATE_NAME, check_name
+from boleir.language.assemble import LOCAL, RESERVED, STATE_NAME, check_name
 from boleir.language.errors import DuplicateName, UnknownName, UnusedName, did_you_mean
-from boleir.language.operators import IDENTITY, Value
+from boleir.language.operators import IDENTITY, Meaning
 from boleir.language.terms import Term
 
 
 @dataclass(slots=True)
 class Scope:
-    """Inputs and the state may be bound again; any other name is bound once, so that it means one thing."""
+    """Inputs and the state may be bound again; any other name is bound once, so that it means one
+    thing.
+    """
 
     name: str
     name_span: Span
     inputs: tuple[Input, ...]
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, Meaning] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
-    state: Value = field(default_factory=lambda: Term(Previous(Kind.STATE)))
+    state: Meaning = field(default_factory=lambda: Term(Previous(Kind.STATE)))
     update_span: Span | None = None
-    output: Value | None = None
+    output: Meaning | None = None
     output_span: Span | None = None
 
     def __post_init__(self) -> None:
         for item in self.inputs:
             self.values[item.name] = Term(item)
 
-    def look_up(self, name: str, span: Span) -> Value:
+    def look_up(self, name: str, span: Span) -> Meaning:
         """The value of `name` here. Raises `UnknownName`."""
         if name == STATE_NAME:
             return self.state
@@ -43,20 +47,27 @@ class Scope:
             return IDENTITY
         if name not in self.values:
             known = set(self.values) | NAMES | RESERVED
-            raise UnknownName(f"unknown name '{name}'", span=span, mend=did_you_mean(name, known) or self._listing())
+            raise UnknownName(
+                f"unknown name '{name}'",
+                span=span,
+                mend=did_you_mean(name, known) or self._listing(),
+            )
         self.read.add(name)
         return self.values[name]
 
-    def bind(self, name: str, value: Value, span: Span) -> None:
-        """Give `name` a value. Raises `DuplicateName` for a second value of a local name, `ReservedName`."""
-        check_name(name, span, is_input=False)
+    def bind(self, name: str, value: Meaning, span: Span) -> None:
+        """Give `name` a value. Raises `DuplicateName` for a second value of a local name,
+        `ReservedName`.
+        """
+        check_name(name, span, what=LOCAL)
         if name == STATE_NAME:
             self.state, self.update_span = build.named(value, name), span
             return
         if name in self.places:
             first = self.places[name]
             raise DuplicateName(
-                f"'{name}' already has a value (line {first.line}, column {first.column}); only inputs and S may be assigned again",
+                f"'{name}' already has a value (line {first.line}, column {first.column}); "
+                "only inputs and S may be assigned again",
                 span=span,
                 mend=f"choose another name, {name}' for example",
             )
@@ -68,7 +79,11 @@ class Scope:
         """Refuse values that nobody reads. Raises `UnusedName`."""
         for name, span in self.places.items():
             if name not in self.read:
-                raise UnusedName(f"'{name}' is computed and never read", span=span, mend="use it or remove the line")
+                raise UnusedName(
+                    f"'{name}' is computed and never read",
+                    span=span,
+                    mend="use it or remove the line",
+                )
 
     def _listing(self) -> str:
         return f"known here: {', '.join(['S', *self.values])}"

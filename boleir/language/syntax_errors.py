@@ -23,7 +23,7 @@ _SPELLED = {
     "OUT": "'out'",
 }
 _OPERATORS = {"PLUS", "STAR", "SLASH", "AT", "TRANSPOSE"}
-_DECLARATION = "a text consists of 'recurrence NAME(inputs; parameters)' with its statements, and 'tree NAME = ...'"
+_DECLARATION = "declarations are: recurrence NAME(inputs; parameters), tree NAME = ..."
 _FOREIGN = {
     "+": "write S = S + ...",
     "-": "write S = S - ...",
@@ -44,30 +44,52 @@ def explain(error: lark.UnexpectedInput, text: Text) -> SpecError:
 def _unexpected_character(text: Text, at: int) -> SpecError:
     character, span = text.prepared[at], text.span(at, at + 1)
     if character == "^":
-        return BadSyntax("'^' stands for the transpose only: x^T", span=span, mend="a square is written square(x) or x * x")
+        return BadSyntax(
+            "'^' stands for the transpose only: x^T",
+            span=span,
+            mend="a square is written square(x) or x * x",
+        )
     if character in "[]{}":
         return BadSyntax(f"'{character}' has no meaning here", span=span, mend="group with ( and )")
     return BadCharacter(f"unexpected character {character!r}", span=span)
 
 
-def _unexpected_word(word: lark.Token, previous: lark.Token | None, accepted: set[str], text: Text) -> SpecError:
+def _unexpected_word(
+    word: lark.Token, previous: lark.Token | None, accepted: set[str], text: Text
+) -> SpecError:
     if word.type == "$END":
         end = len(text.source.text.rstrip())
-        return BadSyntax(f"the text ends too early; expected {_expected(accepted)}", span=text.span(max(0, end - 1), end))
+        return BadSyntax(
+            f"the text ends too early; expected {_expected(accepted)}",
+            span=text.span(max(0, end - 1), end),
+        )
     span = text.span(word.start_pos or 0, word.end_pos or 0)
     if word.type == "FUNCTION" and "NAME" in accepted:
-        return ReservedName(f"'{word}' is a function and cannot be a name", span=span, mend=f"call it '{word}_'")
+        return ReservedName(
+            f"'{word}' is a function and cannot be a name", span=span, mend=f"call it '{word}_'"
+        )
     if previous is not None and previous.type == "FUNCTION":
-        return BadSyntax(f"function '{previous}' needs its argument in brackets", span=span, mend=f"{previous}(...)")
+        return BadSyntax(
+            f"function '{previous}' needs its argument in brackets",
+            span=span,
+            mend=f"{previous}(...)",
+        )
     if accepted <= {"RECURRENCE", "TREE", "$END", "_NL"}:
-        return BadSyntax("expected a declaration", span=span, mend=did_you_mean(word, ["recurrence", "tree"]) or _DECLARATION)
+        return BadSyntax(
+            "expected a declaration",
+            span=span,
+            mend=did_you_mean(word, ["recurrence", "tree"]) or _DECLARATION,
+        )
     if previous is not None and previous.type == "NAME" and accepted == {"EQUAL", "COMMA"}:
         return _bad_statement(word, previous, text)
     if previous is not None and previous.type == "OUT" and word == "=":
         return BadSyntax("'out' is followed by the output itself", span=span, mend="out S^T q")
     if word.type == "_NL":
         last = (word.start_pos or 0) - 1
-        return BadSyntax(f"the line ends too early; expected {_expected(accepted)}", span=text.span(last, last + 1))
+        return BadSyntax(
+            f"the line ends too early; expected {_expected(accepted)}",
+            span=text.span(last, last + 1),
+        )
     return BadSyntax(f"unexpected '{_cut(word)}'; expected {_expected(accepted)}", span=span)
 
 
@@ -76,12 +98,18 @@ def _bad_statement(word: lark.Token, name: lark.Token, text: Text) -> SpecError:
     at, start = word.start_pos or 0, name.start_pos or 0
     span: Span = text.span(start, name.end_pos or 0)
     if name in ("return", "output", "yield", "result"):
-        return BadSyntax(f"'{name}' begins no statement", span=span, mend="the output is written: out S^T q")
+        return BadSyntax(
+            f"'{name}' begins no statement", span=span, mend="the output is written: out S^T q"
+        )
     if word in _FOREIGN and text.prepared[at + 1 : at + 2] == "=":
         mend = _FOREIGN[word].replace("S", name).replace("x", name)
         return BadSyntax(f"there is no '{word}='", span=text.span(at, at + 2), mend=mend)
     guess = did_you_mean(name, ["recurrence", "tree", "out"])
-    return BadSyntax(f"expected '=' after '{_cut(name)}'", span=span, mend=guess or "statements are: name = expression, out expression")
+    return BadSyntax(
+        f"expected '=' after '{_cut(name)}'",
+        span=span,
+        mend=guess or "statements are: name = expression, out expression",
+    )
 
 
 def _expected(accepted: set[str]) -> str:
@@ -94,7 +122,9 @@ def _expected(accepted: set[str]) -> str:
     if rest & _OPERATORS:
         words.append("an operator")
         rest -= _OPERATORS | {"MINUS"}
-        if "an expression" in words:  # a juxtaposed factor may follow anything; naming it would only confuse
+        if (
+            "an expression" in words
+        ):  # a juxtaposed factor may follow anything; naming it would only confuse
             words.remove("an expression")
     words += sorted(_SPELLED.get(item, f"'{item.lower()}'") for item in rest)
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -10,7 +10,9 @@ from boleir.language.kinds import NOUN
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An expression and whether it stands transposed; the IR itself has no transposition (`k^T S` is `S^T k`)."""
+    """An expression and whether it stands transposed; the IR itself has no transposition (`k^T S`
+    is `S^T k`).
+    """
 
     expr: Expr
     transposed: bool = False

@@ -1,7 +1,9 @@
-"""From bytes to text the parser may trust: encoding, control characters, size, brackets, line continuation.
+"""From bytes to text the parser may trust: encoding, control characters, size, brackets, line
+continuation.
 
-Everything here is one pass of a regular expression, so hostile input costs no more than honest input. Offsets into the
-prepared text are offsets into the source, which is what makes exact carets cheap.
+Everything here is one pass of a regular expression, so hostile input costs no more than honest
+input. Offsets into the prepared text are offsets into the source, which is what makes exact carets
+cheap.
 """
 
 from __future__ import annotations
@@ -13,21 +15,32 @@ from pathlib import Path
 
 from boleir.errors import Source, Span
 from boleir.ir import MAX_DEPTH
-from boleir.language.errors import BadCharacter, BadEncoding, NestingTooDeep, TextTooLong, UnbalancedBracket
+from boleir.language.errors import (
+    BadCharacter,
+    BadEncoding,
+    NestingTooDeep,
+    TextTooLong,
+    UnbalancedBracket,
+)
 
-MAX_CHARACTERS = 100_000
+MAX_CHARACTERS = 50_000
 """Longest text that is read; the longest shipped recurrence has about 2,000 characters."""
 MAX_BRACKETS = 2 * MAX_DEPTH
-"""Deepest nesting of brackets; more than the printer ever needs for an expression of `MAX_DEPTH`."""
+"""Deepest nesting of brackets; more than the printer ever needs for an expression of `MAX_DEPTH`.
+"""
 
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 _LAYOUT = re.compile(r"#[^\n]*|[()\[\]{}]|\n")
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A source, its prepared form (same length plus a final newline) and the offsets at which its lines start."""
+    """A source, its prepared form (same length plus a final newline) and the offsets at which its
+    lines start.
+    """
 
     source: Source
     prepared: str
@@ -42,7 +55,9 @@ class Text:
 
 
 def read_text(path: Path) -> str:
-    """Contents of a file, which must be UTF-8 (a byte order mark is accepted). Raises `BadEncoding`, `OSError`."""
+    """Contents of a file, which must be UTF-8 (a byte order mark is accepted). Raises
+    `BadEncoding`, `OSError`.
+    """
     data = path.read_bytes()
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadEncoding(f"{path}: the file is UTF-16", mend="save it as UTF-8")
@@ -53,12 +68,16 @@ def read_text(path: Path) -> str:
         source = Source(str(path), data[:MAX_CHARACTERS].decode("utf-8", errors="replace"))
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         raise BadEncoding(
-            f"byte 0x{data[error.start]:02x} is not UTF-8", span=Span(source, line, column, column + 1), mend="save it as UTF-8"
+            f"byte 0x{data[error.start]:02x} is not UTF-8",
+            span=Span(source, line, column, column + 1),
+            mend="save it as UTF-8",
         ) from None
 
 
 def prepare(text: str, name: str) -> Text:
-    """Check `text` and join the lines that brackets hold together. Raises one of the errors imported above."""
+    """Check `text` and join the lines that brackets hold together. Raises one of the errors
+    imported above.
+    """
     if len(text) > MAX_CHARACTERS:
         raise TextTooLong(
             f"{name}: the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read",
@@ -68,7 +87,10 @@ def prepare(text: str, name: str) -> Text:
     bare = Text(Source(name, normal), "", tuple([0] + [m.end() for m in re.finditer("\n", normal)]))
     bad = _FORBIDDEN.search(normal)
     if bad is not None:
-        raise BadCharacter(f"character U+{ord(bad.group()):04X} has no place here", span=bare.span(bad.start(), bad.end()))
+        raise BadCharacter(
+            f"character U+{ord(bad.group()):04X} has no place here",
+            span=bare.span(bad.start(), bad.end()),
+        )
     return Text(bare.source, _join_lines(bare) + "\n", bare.starts)
 
 
@@ -86,7 +108,9 @@ def _join_lines(text: Text) -> str:
             opened.append(at)
             if len(opened) > MAX_BRACKETS:
                 raise NestingTooDeep(
-                    f"brackets nest deeper than {MAX_BRACKETS} levels", span=text.span(at, at + 1), mend="name inner expressions"
+                    f"brackets nest deeper than {MAX_BRACKETS} levels",
+                    span=text.span(at, at + 1),
+                    mend="name inner expressions",
                 )
         elif token in _PARTNER:
             _close(text, opened, token, at)
@@ -97,17 +121,23 @@ def _join_lines(text: Text) -> str:
 
 def _close(text: Text, opened: list[int], token: str, at: int) -> None:
     if not opened:
-        raise UnbalancedBracket(f"'{token}' closes nothing: no '{_PARTNER[token]}' is open here", span=text.span(at, at + 1))
+        raise UnbalancedBracket(
+            f"'{token}' closes nothing: no '{_PARTNER[token]}' is open here",
+            span=text.span(at, at + 1),
+        )
     start = opened.pop()
     if text.source.text[start] != _PARTNER[token]:
         where = text.span(start, start + 1)
         raise UnbalancedBracket(
-            f"'{token}' cannot close the '{text.source.text[start]}' of line {where.line}, column {where.column}",
+            f"'{token}' cannot close the '{text.source.text[start]}' "
+            f"of line {where.line}, column {where.column}",
             span=text.span(at, at + 1),
         )
 
 
 def _never_closed(text: Text, start: int) -> UnbalancedBracket:
     return UnbalancedBracket(
-        f"'{text.source.text[start]}' is opened here and never closed", span=text.span(start, start + 1), mend="close it"
+        f"'{text.source.text[start]}' is opened here and never closed",
+        span=text.span(start, start + 1),
+        mend="close it",
     )

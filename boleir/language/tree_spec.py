@@ -1,6 +1,8 @@
-"""Proposal trees as the language knows them: static (a constant of the compiler) or bounded (topology is data).
+"""Proposal trees as the language knows them: static (a constant of the compiler) or bounded
+(topology is data).
 
-Plain values without a parser behind them, so that compiled kernels and serving processes may carry them.
+Plain values without a parser behind them, so that compiled kernels and serving processes may carry
+them.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from dataclasses import dataclass, field
 
 from boleir.errors import TreeError
 
-MAX_STATIC_NODES = 4096
+MAX_STATIC_NODES = 1024
 """Largest static tree; what a kernel takes is decided by the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticTree:
-    """A tree known when compiling. `parents[i]` is the parent of node i, -1 for a root; parents come first.
+    """A tree known when compiling. `parents[i]` is the parent of node i, -1 for a root; parents
+    come first.
 
     Raises `TreeError` naming the node when `parents` is no such list.
     """
@@ -30,7 +33,10 @@ class StaticTree:
         if not self.parents:
             raise TreeError(f"tree {self.name} has no node")
         if len(self.parents) > MAX_STATIC_NODES:
-            raise TreeError(f"tree {self.name} has {len(self.parents)} nodes; a static tree has at most {MAX_STATIC_NODES}")
+            raise TreeError(
+                f"tree {self.name} has {len(self.parents)} nodes; "
+                f"a static tree has at most {MAX_STATIC_NODES}"
+            )
         depths: list[int] = []
         for node, parent in enumerate(self.parents):
             if not -1 <= parent < node:
@@ -58,7 +64,9 @@ class StaticTree:
 
 @dataclass(frozen=True, slots=True)
 class BoundedTree:
-    """Any tree of at most `max_nodes` nodes and depth at most `max_depth` (edges); the topology arrives with the data."""
+    """Any tree of at most `max_nodes` nodes and depth at most `max_depth` (edges); the topology
+    arrives with the data.
+    """
 
     name: str
     max_nodes: int
@@ -93,7 +101,9 @@ def chain(nodes: int, *, name: str = "tree") -> StaticTree:
 
 
 def beam(*, width: int, depth: int, name: str = "tree") -> StaticTree:
-    """A root and below it `depth` levels of `width` nodes, each continuing its own beam: 1 + width * depth nodes."""
+    """A root and below it `depth` levels of `width` nodes, each continuing its own beam: 1 + width
+    * depth nodes.
+    """
     _bounded(name, min(width, depth), 1 + width * depth)
     return StaticTree(name, (-1,) + (0,) * width + tuple(range(1, 1 + width * (depth - 1))))
 
@@ -106,14 +116,16 @@ def dynamic(*, nodes: int, depth: int, name: str = "tree") -> BoundedTree:
 def from_networkx(graph: object, *, name: str = "tree") -> StaticTree:
     """The static tree of a networkx `DiGraph` whose edges lead from parent to child.
 
-    Nodes are numbered parents first, siblings in the order the graph holds them. Raises `TreeError` when a node has two
-    parents or lies on a cycle.
+    Nodes are numbered parents first, siblings in the order the graph holds them. Raises `TreeError`
+    when a node has two parents or lies on a cycle.
     """
     nodes: list[object] = list(graph.nodes)  # type: ignore[attr-defined]
-    parent = {}
+    parent: dict[object, object] = {}
     for above, below in graph.edges:  # type: ignore[attr-defined]
         if below in parent:
-            raise TreeError(f"node {below!r} of tree {name} has two parents, {parent[below]!r} and {above!r}")
+            raise TreeError(
+                f"node {below!r} of tree {name} has two parents, {parent[below]!r} and {above!r}"
+            )
         parent[below] = above
     order = [node for node in nodes if node not in parent]
     children: dict[object, list[object]] = {}
@@ -133,7 +145,9 @@ def _bounded(name: str, smallest: int, nodes: int) -> None:
     if smallest < 1:
         raise TreeError(f"tree {name} needs at least one node")
     if nodes > MAX_STATIC_NODES:
-        raise TreeError(f"tree {name} has {nodes} nodes; a static tree has at most {MAX_STATIC_NODES}")
+        raise TreeError(
+            f"tree {name} has {nodes} nodes; a static tree has at most {MAX_STATIC_NODES}"
+        )
 
 
 def _spelling(entries: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,9 @@ def path(name: str) -> Path:
 def load(name: str | Path) -> Recurrence:
     """A shipped recurrence by name (`"gdn"`), or the one in a file (`"my/own.bole"`).
 
-    Of a file with several recurrences the one named like the file is meant; `load_module` gives all of them. Raises a
-    `SpecError`: `UnknownRecurrence` when there is no such thing, or whatever is wrong with the text.
+    Of a file with several recurrences the one named like the file is meant; `load_module` gives all
+    of them. Raises a `SpecError`: `UnknownRecurrence` when there is no such thing, or whatever is
+    wrong with the text.
     """
     module = load_module(name)
     stem = Path(name).stem
@@ -44,7 +45,8 @@ def load(name: str | Path) -> Recurrence:
     except UnknownName:
         declared = ", ".join(item.name for item in module.recurrences) or "none"
         raise UnknownRecurrence(
-            f"{name}: which recurrence? declared are: {declared}", mend=f"name one of them '{stem}', or use load_module"
+            f"{name}: which recurrence? declared are: {declared}",
+            mend=f"name one of them '{stem}', or use load_module",
         ) from None
 
 
@@ -52,7 +54,12 @@ def load_module(name: str | Path) -> Module:
     """Everything that a shipped file, or a file of one's own, declares. Raises as `load` does."""
     from boleir.language.text import read_text
 
-    if isinstance(name, str) and not name.endswith(_SUFFIX) and "/" not in name and "\\" not in name:
+    if (
+        isinstance(name, str)
+        and not name.endswith(_SUFFIX)
+        and "/" not in name
+        and "\\" not in name
+    ):
         return _shipped(name)
     from boleir.language.parser import parse_module
 
@@ -62,7 +69,7 @@ def load_module(name: str | Path) -> Module:
         raise UnknownRecurrence(f"{name}: {error.strerror or error}") from None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _shipped(name: str) -> Module:
     from boleir.language.parser import parse_module
     from boleir.language.text import read_text
