@@ -51,7 +51,7 @@ class TreeBuffers:
         host[self._offset : used] = ragged.parents
         if self._copied is not None:
             self._packed[:used].copy_(self._host[:used], non_blocking=True)
-            self._copied.record()
+            self._copied.record(torch.cuda.current_stream(self._packed.device))
 
     def write_tensors(self, parents: torch.Tensor, cu_nodes: torch.Tensor) -> None:
         """Copy device tensors of at most the buffers' sizes: no check of values, no

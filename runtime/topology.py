@@ -136,16 +136,18 @@ def launch_topology(
     if requests == 0:
         return
     words = ancestors.shape[1]
-    topology[(requests,)](
-        parents,
-        cu_nodes,
-        ancestors,
-        depth,
-        near,
-        flags,
-        MAX_NODES=max_nodes,
-        MAX_DEPTH=max_depth,
-        CONV_WIDTH=near.shape[1] + 1,
-        WORDS=words,
-        num_warps=warps_for(max_nodes, words),
-    )
+    # Triton launches on the current device, which need not be the batch's.
+    with torch.cuda.device(parents.device):
+        topology[(requests,)](
+            parents,
+            cu_nodes,
+            ancestors,
+            depth,
+            near,
+            flags,
+            MAX_NODES=max_nodes,
+            MAX_DEPTH=max_depth,
+            CONV_WIDTH=near.shape[1] + 1,
+            WORDS=words,
+            num_warps=warps_for(max_nodes, words),
+        )

@@ -397,24 +397,13 @@ class TreeBatch:
 
     def _update_on_device(self, parents: Any, cu_nodes: Any) -> None:
         """`update` without a look at any value: everything happens on the batch's device."""
-        tensors = []
-        for name, values in (("parents", parents), ("cu_nodes", cu_nodes)):
-            tensor = torch.as_tensor(values, device=self.device)
-            if (
-                tensor.dtype.is_floating_point
-                or tensor.dtype.is_complex
-                or tensor.dtype == torch.bool
-            ):
-                raise NotAnIntegerError(f"{name} holds {tensor.dtype} values, expected integers")
-            if tensor.ndim != 1 or (name == "cu_nodes" and tensor.numel() == 0):
-                raise TreeError(f"{name} must be one row of numbers, got {tuple(tensor.shape)}")
-            tensors.append(tensor)
-        given, starts = tensors
+        given = _integer_row("parents", torch.as_tensor(parents, device=self.device))
+        starts = _integer_row("cu_nodes", torch.as_tensor(cu_nodes, device=self.device))
+        if not starts.numel():
+            raise TreeError("cu_nodes must hold B + 1 numbers, got none")
         requests = starts.numel() - 1
         self._require_room(requests, given.numel())
-        sound = starts
-        if self.flags is not None:
-            sound = starts.clamp(0, given.numel())
+        sound = starts if self.flags is None else starts.clamp(0, given.numel())
         self._buffers.write_tensors(given, sound)
         self.derive()
         if self.flags is not None:
@@ -436,6 +425,14 @@ def _node_bound(value: int) -> int:
     if not isinstance(value, int) or not 1 <= value <= MAX_NODES:
         raise TreeError(f"max_nodes must be a whole number from 1 to {MAX_NODES}, got {value!r}")
     return value
+
+
+def _integer_row(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.ndim != 1:
+        raise TreeError(f"{name} must be one row of numbers, got {tuple(tensor.shape)}")
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise NotAnIntegerError(f"{name} holds {tensor.dtype} values, expected integers")
+    return tensor
 
 
 def _is_remote(values: Any) -> bool:

@@ -64,12 +64,15 @@ def random(
     the edges below a root.
     """
     require_count("nodes", nodes, 0)
-    if not min(nodes, 1) <= roots <= nodes:
+    require_count("roots", roots, min(nodes, 1))
+    if not nodes:
+        return ()
+    if roots > nodes:
         raise TreeError(f"{nodes} nodes cannot have {roots} roots")
     if max_depth == 0 and roots < nodes:
         raise TreeError(f"{nodes} nodes with {roots} roots need a depth of at least 1")
     rng = _random.Random(seed)
-    starts = {0, *rng.sample(range(1, nodes), roots - 1)} if nodes else set()
+    starts = {0, *rng.sample(range(1, nodes), roots - 1)}
     parents: list[int] = []
     open_nodes: list[int] = []
     depth: list[int] = []

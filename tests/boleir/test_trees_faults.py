@@ -31,7 +31,6 @@ BAD_TREES = [
     ([-1, -2], ParentOutOfRangeError, 1, "parent -2"),
     ([-1, 2**40], ParentOutOfRangeError, 1, "parent 1099511627776"),
     ([-1, -(2**70)], ParentOutOfRangeError, 1, "out of range"),
-    (np.array([-1, 2**63], np.float64), ParentOutOfRangeError, None, ""),
     ([-1, 0, NAN], NotAnIntegerError, 2, "nan is not a whole number"),
     ([-1, 0.5], NotAnIntegerError, 1, "0.5"),
     ([-1, float("inf")], NotAnIntegerError, 1, "inf"),
@@ -45,21 +44,15 @@ BAD_TREES = [
 
 @pytest.mark.parametrize(("parents", "error", "node", "words"), BAD_TREES)
 def test_a_bad_tree(parents, error, node, words) -> None:
-    if node is None:
-        error = TreeError
     with pytest.raises(error) as caught:
         Tree(parents)
     assert words in str(caught.value)
-    assert caught.value.request is None
-    if node is not None:
-        assert caught.value.node == node
-        assert str(caught.value).startswith(f"node {node}: ")
+    assert (caught.value.request, caught.value.node) == (None, node)
+    assert str(caught.value).startswith(f"node {node}: ")
 
 
 @pytest.mark.parametrize(("parents", "error", "node", "words"), BAD_TREES)
 def test_a_bad_tree_in_a_batch(parents, error, node, words) -> None:
-    if node is None:
-        pytest.skip("a float array")
     rows = np.array([-1, 0, 0, *list(parents), -1, 0], dtype=object)
     cu_nodes = [0, 3, 3, 3 + len(parents), 5 + len(parents)]
     with pytest.raises(error) as caught:
