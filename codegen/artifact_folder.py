@@ -44,7 +44,7 @@ def write(artifact: Artifact, folder: str | Path) -> Path:
     Raises `ArtifactError` when something else stands there or the disk refuses.
     """
     place = Path(folder).absolute()
-    _check_replaceable(place)
+    check_replaceable(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
@@ -176,7 +176,8 @@ def _read_file(place: Path, name: str, checksum: str | None) -> bytes:
     return content
 
 
-def _check_replaceable(place: Path) -> None:
+def check_replaceable(place: Path) -> None:
+    """Refuse a place that holds something other than a compiled folder. Raises `ArtifactError`."""
     if not place.exists():
         return
     if not place.is_dir():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from boleir.errors import SpecError, TreeError
 
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
-    from boleir.language.tree_spec import TreeSpec
+    from boleir.language.tree_spec import StaticTree, TreeSpec
 
 
 def add_recurrence(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,10 @@ def _from_module(module: str, name: str) -> Recurrence:
         raise SpecError(f"{module}:{name}: no module named {error.name!r}") from error
     except AttributeError as error:
         raise SpecError(f"{module} has no {name!r}") from error
+    if inspect.isfunction(found):
+        from boleir.language.tracing import trace
+
+        return trace(found)
     if not isinstance(found, Recurrence):
         raise SpecError(
             f"{module}:{name} is a {type(found).__name__}, not a recurrence",
@@ -109,3 +114,13 @@ def find_tree(text: str) -> TreeSpec:
         except ValueError:
             raise TreeError(f"{text!r} is no list of parents", mend="-1,0,0,1,1,2") from None
     return parse_tree(text, "--tree")
+
+
+def fixed_tree(text: str) -> StaticTree:
+    """Like `find_tree`, for what needs the topology itself. Raises `TreeError` for bounds."""
+    from boleir.language.tree_spec import StaticTree
+
+    tree = find_tree(text)
+    if not isinstance(tree, StaticTree):
+        raise TreeError(f"{text!r} bounds trees and is none", mend="-1,0,0,1,1,2 or chain(4)")
+    return tree

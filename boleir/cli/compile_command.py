@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ from boleir.cli.arguments import (
     positive,
 )
 from boleir.cli.output import Progress, print_json, table
+from boleir.errors import ScheduleError
 
 if TYPE_CHECKING:
     from boleir.codegen.artifact import Artifact
+    from boleir.codegen.request import Shapes
 
 SUMMARY = "compile a recurrence into verification and commit kernels"
 EXAMPLES = (
@@ -59,55 +62,84 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compile, write the folder, say what is in it."""
+    recurrence = find_recurrence(args.recurrence)
+    from boleir.codegen.artifact_folder import check_replaceable, write
+    from boleir.codegen.pipeline import build
+    from boleir.codegen.request import Request
     from boleir.codegen.targets import targets
 
-    recurrence = find_recurrence(args.recurrence)
-    wanted = targets(args.target)
-    from boleir.codegen.artifact_folder import write
-    from boleir.codegen.pipeline import Request, build
-
-    request = Request(
-        recurrence=recurrence,
-        key_heads=args.heads[0],
-        value_heads=args.heads[1],
-        d_k=args.dims[0],
-        d_v=args.dims[1],
-        max_nodes=args.nodes,
-        max_depth=args.depth,
-        tree=find_tree(args.tree) if args.tree else None,
-        dtype=args.dtype,
-        state_dtype=args.state_dtype,
-        targets=wanted,
-        schedule=choices(args.set),
-    )
+    wanted = tuple(found.name for found in targets(args.target))
+    request = Request(recurrence, shapes(args), wanted)
+    chosen = choices(args.set)
+    folder = args.out or Path("compiled") / recurrence.name
+    check_replaceable(folder)
     with Progress(quiet=args.quiet) as progress:
 
         def show(step: str, text: str) -> None:
             if step in args.print_after or "all" in args.print_after:
                 progress.clear()
-                print(f"# after {step}\n{text}\n")
+                print(f"# after {step}\n{text}\n", file=sys.stderr if args.json else sys.stdout)
 
         artifact = build(
-            request, progress=progress, show=show, workers=args.jobs, assembly=args.assembly
+            request,
+            choices=chosen,
+            progress=progress,
+            show=show,
+            workers=args.jobs,
+            assembly=args.assembly,
         )
-    folder = write(artifact, args.out or Path("compiled") / recurrence.name)
+    write(artifact, folder)
     if args.json:
         print_json({"folder": str(folder), **summary(artifact)})
     else:
         print(report(artifact, folder))
 
 
-def choices(pairs: list[str]) -> dict[str, str]:
-    """`KEY=VALUE` pairs as a mapping. Raises `ScheduleError`."""
-    from boleir.errors import ScheduleError
+def shapes(args: argparse.Namespace) -> Shapes:
+    """The sizes asked for; a fixed tree brings its own bounds. Raises `RequestError`."""
+    from boleir.codegen.request import Shapes
 
-    chosen = {}
+    tree = find_tree(args.tree) if args.tree else None
+    return Shapes(
+        key_heads=args.heads[0],
+        value_heads=args.heads[1],
+        d_k=args.dims[0],
+        d_v=args.dims[1],
+        max_nodes=tree.max_nodes if tree else args.nodes,
+        max_depth=tree.max_depth if tree else min(args.depth, args.nodes - 1),
+        dtype=args.dtype,
+        state_dtype=args.state_dtype,
+        parents=getattr(tree, "parents", None),
+    )
+
+
+def choices(pairs: list[str]) -> dict[str, Any]:
+    """`KEY=VALUE` pairs as fields of a `Schedule`. Raises `ScheduleError`."""
+    from boleir.codegen.schedule import Schedule
+
+    known = Schedule().to_json()
+    chosen: dict[str, Any] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
-        if not separator or not key:
-            raise ScheduleError(f"--set {pair}: not like KEY=VALUE", mend="--set num_warps=8")
-        chosen[key.strip()] = value.strip()
+        if not separator:
+            raise ScheduleError(f"--set {pair}: not like KEY=VALUE", mend="--set warps=8")
+        if key not in known:
+            raise ScheduleError(f"--set {pair}: no such choice", mend=f"one of {', '.join(known)}")
+        chosen[key] = _like(known[key], pair, value)
     return chosen
+
+
+def _like(example: object, pair: str, value: str) -> object:
+    """`value` as the type of `example`."""
+    if isinstance(example, bool):
+        if value not in ("true", "false"):
+            raise ScheduleError(f"--set {pair}: true or false")
+        return value == "true"
+    if isinstance(example, int):
+        if not value.isdecimal():
+            raise ScheduleError(f"--set {pair}: a number")
+        return int(value)
+    return value
 
 
 def summary(artifact: Artifact) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from boleir.cli.arguments import add_recurrence, find_recurrence, find_tree
+from boleir.cli.arguments import add_recurrence, find_recurrence, fixed_tree
 from boleir.cli.output import print_json
 
 SUMMARY = "derive the closed form over a proposal tree and print the derivation"
@@ -28,10 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Derive and print."""
     recurrence = find_recurrence(args.recurrence)
-    tree = find_tree(args.tree) if args.tree else None
+    tree = fixed_tree(args.tree) if args.tree else None
     from boleir.derive.derive import derive
 
-    text = derive(recurrence).explain(tree=tree, latex=args.latex)
+    form = derive(recurrence)
+    text = form.explain("latex" if args.latex else "text", tree.parents if tree else None)
     if args.json:
         print_json(
             {
