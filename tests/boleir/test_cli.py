@@ -1,0 +1,314 @@
+"""The `bolec` command line: arguments, output, failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from boleir.cli import arguments, compile_command
+from boleir.cli.main import COMMANDS, build_parser, command_module, join_parents, main
+from boleir.cli.output import Progress, table
+from boleir.codegen.artifact_folder import read
+from boleir.errors import BoleirError, ScheduleError, SpecError, TreeError
+from boleir.ir import Recurrence
+from tests.codegen.sample import artifact
+
+BOLE = "recurrence plain(q: key, k: key, v: value)\n  S = S + k v^T\n  out S^T q\n"
+
+
+@pytest.fixture
+def bole_file(tmp_path: Path) -> Path:
+    path = tmp_path / "plain.bole"
+    path.write_text(BOLE)
+    return path
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A compiler that needs no time: it remembers what it was asked."""
+    seen = SimpleNamespace(request=None, options=None)
+
+    def build(request: Any, **options: Any) -> Any:
+        seen.request, seen.options = request, options
+        options["progress"]("compiling")
+        options["show"]("schedule", "b_v = 64")
+        return artifact(*request.targets)
+
+    module = ModuleType("boleir.codegen.pipeline")
+    module.build = build  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "boleir.codegen.pipeline", module)
+    return seen
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let `bolec doctor` end in `error`."""
+
+    def run(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command_module("doctor"), "run", run)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples_and_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"bolec {name}" in text
+    assert "examples:" in text
+    assert "--json" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_parse(name: str) -> None:
+    import shlex
+
+    for example in command_module(name).EXAMPLES:
+        words = shlex.split(example.split(" > ")[0])
+        assert words[:2] == ["bolec", name]
+        if "--help" not in words:
+            build_parser().parse_args(join_parents(words[1:]))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["unknown"],
+        ["compile"],
+        ["compile", "gdn", "--heads", "3:4"],
+        ["compile", "gdn", "--heads", "16"],
+        ["compile", "gdn", "--dims", "0x64"],
+        ["compile", "gdn", "--nodes", "-4"],
+        ["compile", "gdn", "--depth", "x"],
+        ["compile", "gdn", "--dtype", "int8"],
+        ["check", "gdn", "--trees", "0"],
+    ],
+)
+def test_wrong_usage_is_status_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_known_failure_is_one_line_and_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(monkeypatch, BoleirError("the machine is on fire"))
+    assert main(["doctor"]) == 1
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "bolec doctor: the machine is on fire\n")
+
+
+def test_a_failure_can_be_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(monkeypatch, ScheduleError("too large"))
+    assert main(["doctor", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "error": {"type": "ScheduleError", "message": "too large"}
+    }
+
+
+def test_an_unknown_failure_offers_the_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(monkeypatch, ZeroDivisionError("oops"))
+    assert main(["doctor"]) == 1
+    text = capsys.readouterr().err
+    assert "internal error: ZeroDivisionError: oops" in text
+    assert "--debug" in text
+    assert "Traceback" not in text
+    assert main(["doctor", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_interruption_is_status_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(monkeypatch, KeyboardInterrupt())
+    assert main(["doctor"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_real_run_and_its_compilers() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "boleir", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "asking torch for GPUs\n"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "bolec: interrupted"
+    assert "Traceback" not in errors
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    command = f"{sys.executable} -m boleir --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom boleir.cli.main import build_parser\nbuild_parser().format_help()\n"
+        "heavy = {'torch', 'triton', 'sympy', 'lark', 'networkx', 'numpy'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_recurrences_by_name_file_and_object(
+    bole_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bole_file.parent)
+    Path("own_rules.py").write_text(
+        "import boleir\nplain = boleir.parse(open('plain.bole').read())\nnumber = 3\n"
+        "def traced(S, q, k, v):\n    S = S + k @ v.T\n    return S, S.T @ q\n"
+    )
+    assert arguments.find_recurrence("gdn").name == "gdn"
+    by_file = arguments.find_recurrence("plain.bole")
+    assert isinstance(by_file, Recurrence)
+    assert arguments.find_recurrence("plain.bole:plain") == by_file
+    assert arguments.find_recurrence("own_rules:plain") == by_file
+    assert arguments.find_recurrence("own_rules:traced").update == by_file.update
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "nothing"),
+        ("missing.bole", "missing.bole"),
+        ("missing.bole:x", "missing.bole"),
+        ("no_such_module_here:x", "no module named 'no_such_module_here'"),
+        ("json:nothing", "json has no 'nothing'"),
+        ("json:__name__", "is a str, not a recurrence"),
+    ],
+)
+def test_recurrences_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        arguments.find_recurrence(text)
+
+
+def test_trees() -> None:
+    assert arguments.fixed_tree("-1,0,0,1").parents == (-1, 0, 0, 1)
+    assert arguments.fixed_tree("chain(3)").parents == (-1, 0, 1)
+    assert arguments.find_tree("dynamic(nodes=8, depth=3)").max_depth == 3
+    for text in ("-1,0,-", "-1,5", "dynamic(nodes=8, depth=3)"):
+        with pytest.raises(TreeError):
+            arguments.fixed_tree(text)
+
+
+def test_a_tree_that_begins_with_a_minus_is_no_option() -> None:
+    assert join_parents(["explain", "gdn", "--tree", "-1,0"]) == ["explain", "gdn", "--tree=-1,0"]
+    assert join_parents(["x", "--tree", "--json"]) == ["x", "--tree", "--json"]
+
+
+def test_compile_asks_for_what_was_said(
+    pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = "compile gdn --heads 4:12 --dims 64x96 --nodes 20 --depth 30 --dtype float16"
+    argv += " --state-dtype bfloat16 --target sm_80,gfx942 --set warps=8 --set pdl=false --jobs 1"
+    assert main([*argv.split(), "--set", "solver=levels", "--out", str(tmp_path / "out")]) == 0
+    request = pipeline.request
+    assert request.recurrence.name == "gdn"
+    assert request.targets == ("sm_80", "gfx942")
+    sizes = request.shapes
+    assert (sizes.key_heads, sizes.value_heads, sizes.d_k, sizes.d_v) == (4, 12, 64, 96)
+    assert (sizes.max_nodes, sizes.max_depth, sizes.parents) == (20, 19, None)
+    assert (sizes.dtype, sizes.state_dtype) == ("float16", "bfloat16")
+    assert pipeline.options["choices"] == {"warps": 8, "pdl": False, "solver": "levels"}
+    assert pipeline.options["workers"] == 1
+    assert read(tmp_path / "out").name == "sample"
+    shown = capsys.readouterr()
+    assert "sm_80" in shown.out
+    assert str(tmp_path / "out" / "kernels.py") in shown.out
+    assert "compiling" in shown.err
+    assert "b_v = 64" not in shown.out
+
+
+def test_compile_with_a_fixed_tree(pipeline: SimpleNamespace, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    assert main(["compile", "gdn", "--tree", "-1,0,0,1", "--out", out, "--quiet"]) == 0
+    sizes = pipeline.request.shapes
+    assert (sizes.max_nodes, sizes.max_depth, sizes.parents) == (4, 2, (-1, 0, 0, 1))
+
+
+def test_compile_prints_steps_and_json(
+    pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["compile", "gdn", "--print-after", "schedule", "--out", str(tmp_path / "out")]
+    assert main(argv) == 0
+    assert "# after schedule\nb_v = 64" in capsys.readouterr().out
+    assert main([*argv, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["folder"] == str(tmp_path / "out")
+    assert shown["variants"][0]["kernels"]["add"]["registers"] == 40
+
+
+def test_compile_refuses_a_foreign_folder_before_compiling(
+    pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    assert main(["compile", "gdn", "--out", str(tmp_path)]) == 1
+    assert "holds other files" in capsys.readouterr().err
+    assert pipeline.request is None
+
+
+@pytest.mark.parametrize("pair", ["warps", "warps=many", "unknown=1", "pdl=maybe"])
+def test_wrong_choices(pair: str) -> None:
+    with pytest.raises(ScheduleError, match=f"--set {pair}"):
+        compile_command.choices([pair])
+
+
+def test_tables_align() -> None:
+    assert table(("name", "n"), [("a", 1), ("long", None), ("b", 12345)]) == (
+        "name       n\na          1\nlong       -\nb     12,345"
+    )
+    assert table(("name", "n"), []) == "name  n"
+
+
+def test_progress_is_plain_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        progress.count(1, 2, "half")
+    with Progress(quiet=True) as progress:
+        progress("nothing")
+    assert capsys.readouterr().err == "[1/2] half\n"
+
+
+def test_progress_rewrites_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress() as progress:
+        progress("a long line")
+        progress("short")
+    assert capsys.readouterr().err == "\ra long line\rshort      \r     \r"
+
+
+def test_bench_outside_a_checkout_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import boleir
+
+    (tmp_path / "boleir").mkdir()
+    monkeypatch.setattr(boleir, "__file__", str(tmp_path / "boleir" / "__init__.py"))
+    assert main(["bench"]) == 1
+    assert "checkout" in capsys.readouterr().err
