@@ -1,14 +1,17 @@
 """From a recurrence to its closed form over a proposal tree.
 
 The state is separated from everything else by abstract interpretation (`interpret`), the result is
-put into the normal form (`assemble`), and a `ClosedForm` states the theorem for it.
+put into the normal form (`assemble`), and a `ClosedForm` states the theorem for it (`derive`).
 """
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from boleir.derive.closed_form import ClosedForm
     from boleir.derive.normal_form import NormalForm
     from boleir.ir import Recurrence
 
@@ -19,3 +22,16 @@ def normal_form(recurrence: Recurrence) -> NormalForm:
     from boleir.derive.assemble import assemble
 
     return assemble(recurrence)
+
+
+class _Callable(ModuleType):
+    """`boleir.derive` names this package and, for users, the function: importing a submodule must not
+    take the function away, so the package can be called."""
+
+    def __call__(self, recurrence: Recurrence) -> ClosedForm:
+        from boleir.derive.derive import derive
+
+        return derive(recurrence)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from boleir.derive.algebra import ONE, ZERO, Monomial, Poly, split_scalar, times
 from boleir.derive.canonical import contract
 from boleir.ir import Kind
+
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,13 @@ class Affine:
         return Affine(self.free * factor, reads, refs)
 
 
-def merged(left: Mapping[int, Poly] | Mapping[Monomial, Poly], right: Mapping) -> dict:  # type: ignore[type-arg]
+def merged(left: Mapping[Place, Poly], right: Mapping[Place, Poly]) -> dict[Place, Poly]:
     """Sum of two maps of polynomials, zeros dropped."""
     result = dict(left)
-    for key, poly in right.items():
-        value = result.pop(key, ZERO) + poly
+    for place, poly in right.items():
+        value = result.pop(place, ZERO) + poly
         if value:
-            result[key] = value
+            result[place] = value
     return result
 
 

@@ -14,28 +14,29 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import TypeAlias
 
-from boleir.ir import Expr, Input, Kind
+from boleir.ir import Dot, Expr, Input, Kind
 
 Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
 """Factors with their powers (never 0), in the order of `rank`; the empty tuple is 1."""
 
-Rank: TypeAlias = tuple[int, str]
+Rank: TypeAlias = tuple[int, bool, str]
 
 _RANKS: dict[int, Rank] = {}
 _KIND_ORDER = {Kind.HEAD: 0, Kind.KEY: 1, Kind.VALUE: 2, Kind.STATE: 3}
 
 
 def rank(expr: Expr) -> Rank:
-    """A total order of terms by their structure alone: scalars before vectors, then by spelling."""
+    """A total order of terms by their structure alone: scalars, then dots, then vectors, each by
+    spelling."""
     known = _RANKS.get(expr.key)
     if known is None:
         content = [getattr(expr, f.name) for f in fields(expr) if f.name not in Expr.SHOWN]
         if isinstance(expr, Input):
             text = f"{expr.name}:{expr.per}"
         else:
-            parts = (rank(item)[1] if isinstance(item, Expr) else str(item) for item in content)
+            parts = (rank(item)[2] if isinstance(item, Expr) else str(item) for item in content)
             text = f"{type(expr).__name__}({' '.join(parts)})"
-        known = _RANKS[expr.key] = (_KIND_ORDER[expr.kind], text)
+        known = _RANKS[expr.key] = (_KIND_ORDER[expr.kind], isinstance(expr, Dot), text)
     return known
 
 
@@ -192,9 +193,7 @@ def _no_new_inverse(quotient: Poly, poly: Poly) -> bool:
     """Whether every negative power of the quotient was in the dividend already."""
     before = {ap for monomial in poly.terms for ap in monomial if ap[1] < 0}
     lowest = {a: min(p for b, p in before if b == a) for a, _ in before}
-    return all(
-        p >= lowest.get(a, 0) for monomial in quotient.terms for a, p in monomial if p < 0
-    )
+    return all(p >= lowest.get(a, 0) for monomial in quotient.terms for a, p in monomial if p < 0)
 
 
 def _long_division(poly: Poly, divisor: Poly) -> Poly | None:

@@ -17,7 +17,7 @@ from boleir.derive.algebra import (
     split_scalar,
     term,
 )
-from boleir.derive.canonical import Canon, emit
+from boleir.derive.canonical import Canon, contract, emit
 from boleir.derive.interpret import CrossRead, Interpreter, Tainted
 from boleir.derive.logs import log_of_decay
 from boleir.derive.normal_form import NormalForm, Pair, Reading, Readout, Write
@@ -131,18 +131,22 @@ class _Assembly:
 
     def _reading(self, read: _Read) -> tuple[Reading, Expr | None]:
         """The reading with its decay split off where it divides, and the gain that remains."""
-        vector, gain = read.vector, read.gain
-        after = False
-        if vector and self._may_split(vector):
+        after, rest = self._without_decay(read)
+        shown = None if rest.gain == ONE else self.canon.expr(rest.gain)
+        return Reading(self.canon.expr(rest.vector), after), shown
+
+    def _without_decay(self, read: _Read) -> tuple[bool, _Read]:
+        """(True, quotient) when the decay divides a reading, else (False, the reading)."""
+        if read.vector and self._may_split(read.vector):
+            vector, gain = read.vector, read.gain
             if self.side.unknown in self.decay.vectors:
                 scalar, direction = split_scalar(self.decay)
                 lower, upper = divide(vector, scalar), divide(gain, direction)
             else:
                 lower, upper = divide(vector, self.decay), gain
             if lower is not None and upper is not None:
-                after, vector, gain = True, lower, upper
-        shown = None if gain == ONE else self.canon.expr(gain)
-        return Reading(self.canon.expr(vector), after), shown
+                return True, _Read(upper, lower)
+        return False, read
 
     def _may_split(self, vector: Poly) -> bool:
         """Whether to look for the decay in `vector`: a number divides everything, so it counts as
@@ -169,20 +173,48 @@ class _Assembly:
         if len(reads) != 1:
             raise ReadoutNotSupported(node)
         (read,) = reads
+        reading, gain = self._reading(read)
+        _, bare = self._without_decay(read)
         weights: dict[int, Poly] = {}
         for r, c in form.refs.items():
-            weight = divide(c, read.gain)
+            weight = divide(c, bare.gain)
             if weight is None or weight.vectors:
                 raise ReadoutNotSupported(node)
             weights[r] = weight
-        reading, gain = self._reading(read)
+        direct = self._share_direct(form.free, bare, weights, writes)
         return Readout(
             query=reading,
             pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs),
             writes=tuple(self.canon.expr(weights.get(r, ZERO)) for r, _ in writes),
-            direct=self.canon.expr(form.free) if form.free else None,
+            direct=self.canon.expr(direct) if direct else None,
             gain=gain,
         )
+
+    def _share_direct(
+        self, free: Poly, read: _Read, weights: dict[int, Poly], writes: list[tuple[int, Poly]]
+    ) -> Poly:
+        """Settle what the output sees of a pure write through the state and what it adds itself.
+
+        A bonus q^T (b * k) v may be written as a read of a state or as a term of its own; both come
+        out alike: the plain weight q^T kappa where it is there, the rest in `direct`; else all of it
+        in `weights`. Returns what remains direct.
+        """
+        for r, write in writes:
+            value = self.token.definitions[r].free * read.gain
+            scalar, direction = split_scalar(value)
+            seen = weights.get(r, ZERO)
+            if len(direction.terms) == 1:
+                ((vector, _),) = direction.terms.items()
+                part = divide(free.by_vectors(self.side.unknown).get(vector, ZERO), scalar)
+                if part:
+                    free = free - part * value
+                    seen = seen + part
+            plain = contract(self.side.write, read.vector * write)
+            if plain and all(seen.terms.get(m) == c for m, c in plain.terms.items()):
+                free = free + (seen - plain) * value
+                seen = plain
+            weights[r] = seen
+        return free
 
     def _cross_readout(
         self, output: CrossRead, pairs: list[_Pair], writes: list[tuple[int, Poly]]

@@ -7,9 +7,10 @@ at the end, where a canonical expression is one that the author has named.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 from boleir.derive.algebra import (
     ONE,
@@ -22,7 +23,6 @@ from boleir.derive.algebra import (
     divide,
     inverse,
     order,
-    rank,
     term,
     total,
 )
@@ -68,7 +68,8 @@ class Canon:
     def note(self, expr: Expr) -> None:
         """Remember name and place of an expression of the source for `dress`."""
         canonical = emit(self.poly(expr))
-        if not isinstance(canonical, Number):
+        known = self._named.get(canonical.key)
+        if not isinstance(canonical, Number) and (known is None or expr.hint is not None):
             self._named[canonical.key] = expr
             self._dressed.clear()
 
@@ -85,15 +86,11 @@ class Canon:
 
     def _dress(self, node: Expr) -> Expr:
         source = self._named.get(node.key)
-        changes: dict[str, Expr] = {
-            name: self._dressed[child.key]
-            for name in node.__dataclass_fields__
-            if isinstance(child := getattr(node, name), Expr)
-        }
+        node = rebuilt(node, {key: self._dressed[key] for key in (x.key for x in node.children)})
         if source is None:
-            return replace(node, **changes) if changes else node
+            return node
         hint = None if isinstance(node, Input) else source.hint
-        return replace(node, **changes, hint=hint, span=source.span)  # type: ignore[arg-type]
+        return replace(node, hint=hint, span=source.span)
 
     def _of(self, node: Expr) -> Poly:
         rule = _RULES.get(type(node))
@@ -104,13 +101,19 @@ class Canon:
         for part in parts:
             size *= max(1, len(part.terms))
         if size > MAX_TERMS and not isinstance(node, Add | Sub | Neg):
-            fresh = {
-                name: emit(self._polys[child.key])
-                for name in node.__dataclass_fields__
-                if isinstance(child := getattr(node, name), Expr)
-            }
-            return atom(replace(node, **fresh, hint=None, span=None))  # type: ignore[arg-type]
+            fresh = {child.key: emit(self._polys[child.key]) for child in node.children}
+            return atom(replace(rebuilt(node, fresh), hint=None, span=None))
         return rule(node, parts)
+
+
+def rebuilt(node: Expr, operands: Mapping[int, Expr]) -> Expr:
+    """`node` with its operands replaced by key; the same object when it has none."""
+    changes: dict[str, Any] = {
+        f.name: operands[child.key]
+        for f in fields(node)
+        if isinstance(child := getattr(node, f.name), Expr)
+    }
+    return replace(node, **changes) if changes else node
 
 
 def reciprocal(poly: Poly) -> Poly:

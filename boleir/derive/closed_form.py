@@ -126,9 +126,9 @@ class Class(StrEnum):
     SOLVE = "solve: G is strictly lower triangular"
     UNGATED = "no decay"
     SCALAR_GATE = "scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1"
-    KEY_GATE = "key-channel gate: the gate stays inside the scalar products"
-    VALUE_GATE = "value-channel gate: one system per value channel, no shared inverse"
-    VALUE_GAIN = "value-vector gain: one system per value channel, no shared inverse"
+    KEY_GATE = "channel gate on the written side: the gate stays inside the scalar products"
+    VALUE_GATE = "channel gate on the unknown side: one system per channel, no shared inverse"
+    VALUE_GAIN = "vector gain on the unknowns: one system per channel, no shared inverse"
     RIGHT = "right acting: the unknowns are key vectors, and C depends on the solution"
     MICRO_STEPS = "micro-steps: the pairs of one token act one after the other"
 

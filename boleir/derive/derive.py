@@ -72,8 +72,7 @@ def _output(form: NormalForm, pairs: tuple[Expr, ...], writes: tuple[Expr, ...])
         query=query,
         gates=gates,
         pairs=tuple(
-            Block(query.vector, w, gates, own)
-            for w, own in zip(pairs, readout.pairs, strict=True)
+            Block(query.vector, w, gates, own) for w, own in zip(pairs, readout.pairs, strict=True)
         ),
         writes=tuple(
             Block(query.vector, w, gates, own)

@@ -109,5 +109,3 @@ def assumed_positive(decay: Poly) -> list[Expr]:
 
 def _is_complement(primitive: Poly) -> bool:
     return _log_of_complement(primitive, Canon()) is not None
-
-

@@ -1,12 +1,12 @@
-"""Spelling of expressions: plain text near the language, text formulas with token subscripts, LaTeX.
+"""Spelling of expressions: near the language for messages, as formulas in text and in LaTeX.
 
-One walker (`Notation`) and one style per look. Names that the author gave are used for whole
-subexpressions; inputs of the token carry the token as a subscript where one is asked for.
+One walker (`Notation`) and one style per look. A node may have a label, a finished piece of text that
+stands for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -25,19 +25,21 @@ from boleir.ir import (
     Neg,
     Number,
     Outer,
-    Per,
     Previous,
     Read,
     ReadKey,
     Sub,
+    walk,
 )
 
-GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi "
-    "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split()
+_GREEK = frozenset(
+    (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi"
+        " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+    ).split()
 )
 
-# How tightly the parts of a formula bind; a looser part inside a tighter one needs parentheses.
+# How tightly a piece of a formula binds; a looser piece inside a tighter one needs parentheses.
 SUM, PRODUCT, ATOM = 0, 1, 2
 
 
@@ -49,21 +51,25 @@ class Style:
     elementwise: str = " ∘ "
     dot: str = "{}·{}"
     transpose: str = "^T"
+    ancestor: str = "≺"
+    or_self: str = "≼"
+    gate: str = "Γ"
+    latex: bool = False
 
-    def name(self, name: str, token: str | None) -> str:
+    def name(self, name: str, token: str | None = None) -> str:
         """A name, of the given token if any."""
         return f"{name}_{token}" if token else name
 
     def number(self, value: Fraction) -> str:
-        """An exact number; decimals where they are exact and short."""
+        """An exact number; a decimal where that is exact and short."""
         if value.denominator == 1:
             return str(value.numerator)
         text = f"{float(value):.12g}"
         return text if Fraction(text) == value else f"{value.numerator}/{value.denominator}"
 
     def fraction(self, top: str, bottom: str) -> str:
-        """Both operands bind tightly already."""
-        return f"{top}/{bottom}" if self.product == " " else f"{top} / {bottom}"
+        """A quotient; both operands bind tightly already."""
+        return f"{top} / {bottom}"
 
     def group(self, text: str) -> str:
         """Parentheses."""
@@ -77,6 +83,14 @@ class Style:
         """A causal convolution along the root path."""
         return f"causal_conv({argument}, width={width})"
 
+    def diagonal(self, text: str) -> str:
+        """The diagonal matrix of a vector."""
+        return f"diag({text})"
+
+    def sum(self, below: str, above: str = "") -> str:
+        """A summation sign."""
+        return f"sum_{{{below}}}" + (f"^{{{above}}}" if above else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Latex(Style):
@@ -86,14 +100,22 @@ class Latex(Style):
     elementwise: str = r" \odot "
     dot: str = r"{}^\top {}"
     transpose: str = r"^\top"
+    ancestor: str = r"\prec"
+    or_self: str = r"\preceq"
+    gate: str = r"\Gamma"
+    latex: bool = True
 
-    def name(self, name: str, token: str | None) -> str:
+    def name(self, name: str, token: str | None = None) -> str:
         bare = name.rstrip("'")
-        primes = name[len(bare) :]
         head, _, tail = bare.partition("_")
-        shown = "\\" + head if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
-        below = [rf"\mathrm{{{tail}}}".replace("_", r"\_")] if tail else []
+        if head in _GREEK:
+            shown = "\\" + head
+        else:
+            shown = head if len(head) == 1 else rf"\mathrm{{{head}}}"
+        tail = tail.replace("_", r"\_")
+        below = [tail if len(tail) == 1 else rf"\mathrm{{{tail}}}"] if tail else []
         below += [token] if token else []
+        primes = name[len(bare) :]
         return f"{shown}{primes}" + (f"_{{{','.join(below)}}}" if below else "")
 
     def number(self, value: Fraction) -> str:
@@ -111,7 +133,13 @@ class Latex(Style):
         return FUNCTIONS[fn].to_latex(argument)
 
     def conv(self, argument: str, width: int) -> str:
-        return rf"\operatorname{{conv}}_{{{width}}}({argument})"
+        return rf"\operatorname{{conv}}_{{{width}}}\left({argument}\right)"
+
+    def diagonal(self, text: str) -> str:
+        return rf"\operatorname{{diag}}\left({text}\right)"
+
+    def sum(self, below: str, above: str = "") -> str:
+        return rf"\sum_{{{below}}}" + (f"^{{{above}}}" if above else "")
 
 
 TEXT = Style()
@@ -121,100 +149,93 @@ SOURCE = Style(product=" * ", elementwise=" * ", dot="{}^T {}")
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """Spells expressions in one style; `names` maps keys of expressions to names."""
+    """Spells expressions in one style; `labels` maps keys of nodes to finished text."""
 
     style: Style = TEXT
-    names: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[int, str] = field(default_factory=dict)
 
-    def show(self, expr: Expr, token: str | None = None, tight: int = SUM) -> str:
-        """`expr` for a token ("i", "3", None: no subscripts), in parentheses when it binds looser
-        than `tight`."""
-        text, binding = self._spell(expr, token)
+    def show(self, expr: Expr, tight: int = SUM) -> str:
+        """`expr`, in parentheses when it binds looser than `tight`."""
+        if expr.key in self.labels:
+            return self.labels[expr.key]
+        text, binding = self.open(expr)
         return self.style.group(text) if binding < tight else text
 
-    def _spell(self, expr: Expr, token: str | None) -> tuple[str, int]:
-        if expr.key in self.names:
-            return self.style.name(self.names[expr.key], token), ATOM
-        return self.spell_open(expr, token)
-
-    def spell_open(self, expr: Expr, token: str | None = None) -> tuple[str, int]:
-        """(text, binding) of `expr` by its parts, whatever its own name is."""
+    def open(self, expr: Expr) -> tuple[str, int]:
+        """(text, binding) of `expr` by its parts, whatever its own label is."""
         style = self.style
         match expr:
-            case Input():
-                return style.name(expr.name, token if expr.per is Per.TOKEN else None), ATOM
+            case Input() | Dim():
+                return style.name(expr.name), ATOM
             case Previous():
-                return style.name("S", "p" if token else None), ATOM
+                return "S", ATOM
             case Number():
                 text = style.number(expr.value)
                 return text, ATOM if text.replace(".", "").isdigit() else PRODUCT
-            case Dim():
-                return style.name(expr.name, None) if style is LATEX else expr.name, ATOM
             case Neg():
-                return "-" + self.show(expr.arg, token, PRODUCT), SUM
+                return "-" + self.show(expr.arg, PRODUCT), SUM
             case Add():
-                return f"{self.show(expr.left, token)} + {self.show(expr.right, token, SUM)}", SUM
+                return f"{self.show(expr.left)} + {self.show(expr.right)}", SUM
             case Sub():
-                return f"{self.show(expr.left, token)} - {self.show(expr.right, token, PRODUCT)}", SUM
+                return f"{self.show(expr.left)} - {self.show(expr.right, PRODUCT)}", SUM
             case Call():
-                return style.call(expr.fn, self.show(expr.arg, token)), ATOM
+                return style.call(expr.fn, self.show(expr.arg)), ATOM
             case Conv():
-                return style.conv(self.show(expr.arg, token), expr.width), ATOM
-            case _:
-                return self._spell_product(expr, token)
-
-    def _spell_product(self, expr: Expr, token: str | None) -> tuple[str, int]:
-        style = self.style
-        match expr:
+                return style.conv(self.show(expr.arg), expr.width), ATOM
             case Mul():
-                vectors = Kind.HEAD not in (expr.left.kind, expr.right.kind)
-                sign = style.elementwise if vectors else style.product
-                left = self.show(expr.left, token, PRODUCT)
-                return left + sign + self.show(expr.right, token, PRODUCT), PRODUCT
+                return self._product(expr)
             case Div():
-                if style is LATEX:
-                    top, bottom = self.show(expr.left, token), self.show(expr.right, token)
-                else:
-                    top = self.show(expr.left, token, PRODUCT)
-                    bottom = self.show(expr.right, token, ATOM)
-                return style.fraction(top, bottom), PRODUCT
+                return self._ratio(expr)
+        return self._matrix_product(expr), PRODUCT
+
+    def _product(self, expr: Mul) -> tuple[str, int]:
+        factors = list(self._factors(expr))
+        dots = [isinstance(f, Dot) and f.key not in self.labels for f in factors]
+        # One dot at the end reads well bare; more of them, or one inside, would run together.
+        tight = ATOM if sum(dots) > 1 or any(dots[:-1]) else PRODUCT
+        text, vector = "", False
+        for n, factor in enumerate(factors):
+            bare = n == 0 and isinstance(factor, Neg)
+            piece = self.show(factor, SUM if bare else tight if dots[n] else PRODUCT)
+            both = vector and factor.kind is not Kind.HEAD
+            sign = self.style.elementwise if both else self.style.product
+            text = f"{text}{sign}{piece}" if n else piece
+            vector = vector or factor.kind is not Kind.HEAD
+        return text, SUM if text.startswith("-") else PRODUCT
+
+    def _factors(self, expr: Expr) -> Iterator[Expr]:
+        if isinstance(expr, Mul) and expr.key not in self.labels:
+            yield from self._factors(expr.left)
+            yield from self._factors(expr.right)
+        else:
+            yield expr
+
+    def _ratio(self, expr: Div) -> tuple[str, int]:
+        if self.style.latex:
+            top, bottom = (self.show(x) for x in expr.children)
+            return self.style.fraction(top, bottom), PRODUCT
+        top, bottom = self.show(expr.left, PRODUCT), self.show(expr.right, ATOM)
+        return self.style.fraction(top, bottom), PRODUCT
+
+    def _matrix_product(self, expr: Expr) -> str:
+        operands = self._dot_order(expr) if isinstance(expr, Dot) else expr.children
+        left, right = (self.show(x, ATOM) for x in operands)
+        match expr:
             case Dot():
-                pair = (self.show(expr.left, token, ATOM), self.show(expr.right, token, ATOM))
-                return style.dot.format(*pair), PRODUCT
+                return self.style.dot.format(left, right)
             case Outer():
-                left, right = (self.show(x, token, ATOM) for x in expr.children)
-                return f"{left} {right}{style.transpose}", PRODUCT
+                return f"{left} {right}{self.style.transpose}"
             case Read():
-                state = self.show(expr.state, token, ATOM)
-                return f"{state}{style.transpose} {self.show(expr.vector, token, ATOM)}", PRODUCT
+                return f"{left}{self.style.transpose} {right}"
             case ReadKey():
-                state = self.show(expr.state, token, ATOM)
-                return f"{state} {self.show(expr.vector, token, ATOM)}", PRODUCT
+                return f"{left} {right}"
         raise TypeError(f"no spelling for {type(expr).__name__}")
 
-
-class _Hints(Mapping[int, str]):
-    """The names that the nodes below one expression carry, the expression itself left open."""
-
-    def __init__(self, root: Expr) -> None:
-        from boleir.ir import walk
-
-        self._names = {
-            node.key: node.hint
-            for node in walk(root)
-            if node.hint is not None and node.key != root.key
-        }
-
-    def __getitem__(self, key: int) -> str:
-        return self._names[key]
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def _dot_order(self, expr: Dot) -> tuple[Expr, ...]:
+        return expr.children
 
 
 def plain(expr: Expr) -> str:
     """`expr` as the author would write it: by its parts, with the names of the author inside."""
-    return Notation(SOURCE, _Hints(expr)).spell_open(expr)[0]
+    names = {node.key: node.hint for node in walk(expr) if node.hint and node.children}
+    return Notation(SOURCE, names).open(expr)[0]

@@ -6,7 +6,7 @@ from boleir.derive.algebra import ZERO, Poly
 from boleir.derive.canonical import Canon, contract
 from boleir.derive.closed_form import Class
 from boleir.derive.logs import assumed_positive
-from boleir.derive.normal_form import NormalForm, Pair, Reading
+from boleir.derive.normal_form import NormalForm, Pair
 from boleir.derive.notation import plain
 from boleir.derive.refusals import RankTooLarge
 from boleir.ir import Expr, Kind, Number

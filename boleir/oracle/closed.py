@@ -156,7 +156,9 @@ class _System:
         shape = (self.heads, count, count) + ((self.start.shape[2],) if deep else ())
         result = self._zeros(shape)
         for first in range(0, len(pairs), PAIRS_AT_ONCE):
-            rows, columns = (list(x) for x in zip(*pairs[first : first + PAIRS_AT_ONCE], strict=True))
+            rows, columns = (
+                list(x) for x in zip(*pairs[first : first + PAIRS_AT_ONCE], strict=True)
+            )
             result[:, rows, columns] = np.moveaxis(
                 self._pair_values(left, right, block.gates, rows, columns, deep), 1, 0
             )
@@ -167,7 +169,13 @@ class _System:
         return result
 
     def _pair_values(
-        self, left: Array, right: Array, gates: Gates, rows: list[int], columns: list[int], deep: bool
+        self,
+        left: Array,
+        right: Array,
+        gates: Gates,
+        rows: list[int],
+        columns: list[int],
+        deep: bool,
     ) -> Array:
         gate = self._gate(gates, rows, columns)
         if gate is not None and self.decay_kind is self.write:
@@ -246,7 +254,9 @@ class _System:
 
     def _substitute(self, matrices: list[list[Array]], right: list[Array]) -> tuple[Array, ...]:
         solution = [self._zeros(target.shape) for target in right]
-        gains = [None if s.gain is None else self._vector(s.gain, self.unknown) for s in self.form.R]
+        gains = [
+            None if s.gain is None else self._vector(s.gain, self.unknown) for s in self.form.R
+        ]
         for node in range(len(self.parents)):
             for a, target in enumerate(right):
                 read = self._zeros(target.shape[1:])
@@ -259,7 +269,9 @@ class _System:
                     coupling = self._vector(self.form.G[a][b].own, Kind.HEAD)[node]
                     own = own + coupling * solution[b][node]
                 gain = gains[a]
-                solution[a][node] = target[node] - own - (read if gain is None else read * gain[node])
+                solution[a][node] = (
+                    target[node] - own - (read if gain is None else read * gain[node])
+                )
         return tuple(solution)
 
     def _depth(self) -> int:
@@ -325,7 +337,9 @@ class _System:
         gate = self._gate(gates, [node], [since])
         if gate is None:
             return state
-        return state * (gate[0][:, None, :] if self.decay_kind is self.unknown else gate[0][:, :, None])
+        return state * (
+            gate[0][:, None, :] if self.decay_kind is self.unknown else gate[0][:, :, None]
+        )
 
 
 _ONE = Fraction(1)

@@ -11,8 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boleir.ir import Add, Div, Expr, Kind, Mul, Neg, Outer, Previous, Read, ReadKey, Recurrence
-from boleir.ir import Sub, walk
+from boleir.ir import (
+    Add,
+    Div,
+    Expr,
+    Kind,
+    Mul,
+    Neg,
+    Outer,
+    Previous,
+    Read,
+    ReadKey,
+    Recurrence,
+    Sub,
+    walk,
+)
 from boleir.oracle.values import Array, Field, Floats, Inputs, Values, repeat_heads
 
 

@@ -52,7 +52,7 @@ class Field(Protocol):
         """An exact constant."""
 
     def call(self, fn: str, argument: Array) -> Array:
-        """A function of `boleir.functions`; vector functions run along the last axis and keep it."""
+        """A function of `boleir.functions`; vector functions run along the last axis, kept."""
 
 
 class Floats:
@@ -110,7 +110,7 @@ class Exact:
         return result
 
     def _look_up(self, fn: str, argument: tuple[Fraction, ...]) -> list[Fraction]:
-        if fn == "exp" and argument == (0,):
+        if fn == "exp" and argument[0] == 0:
             return [Fraction(1)]
         entry = (fn, argument)
         if entry not in self._table:
@@ -280,9 +280,7 @@ def evaluate(
     """
     if parents is None:
         lengths = [
-            len(inputs[x.name])
-            for x in walk(expr)
-            if isinstance(x, Input) and x.per is Per.TOKEN
+            len(inputs[x.name]) for x in walk(expr) if isinstance(x, Input) and x.per is Per.TOKEN
         ]
         parents = [-1] * max(lengths, default=1)
     if dims is None:
