@@ -16,6 +16,7 @@ import torch
 from boleir.errors import TreeError
 from boleir.runtime.links import as_local_parents, parents_of_links
 from boleir.runtime.staging import TreeBuffers
+from boleir.runtime.topology_step import Step, default_step, first_fault
 from boleir.runtime.tree_sources import (
     HostTrees,
     Labels,
@@ -28,7 +29,7 @@ from boleir.runtime.tree_sources import (
     on_host,
 )
 from boleir.trees import MAX_NODES, Fault, Tree, check_trees, words_for
-from boleir.trees.faults import NotAnIntegerError, TreeTooLargeError, error_of
+from boleir.trees.faults import NotAnIntegerError, TreeTooLargeError
 
 if TYPE_CHECKING:
     import networkx
@@ -44,7 +45,7 @@ class TreeBatch:
     `ancestors` int64[N, W] (bit j % 64 of word j // 64 of row i is set iff j is i or above i),
     `depth` int32[N] (edges below the root), `near` int32[N, conv_width - 1] (nearest ancestors,
     then -1 - r for entry r of the committed convolution window, 0 being the latest), `flags`
-    int32[B, 2] (fault code and node; None unless checked).
+    int32[B, 2] (fault code and node of the first faulty node, zeros for a sound request).
 
     The bounds hold for every tree that the batch can carry: at most `max_nodes` nodes per request
     (W = ceil(max_nodes / 64)) and at most `max_depth` edges below a root.
@@ -55,15 +56,15 @@ class TreeBatch:
     ancestors: torch.Tensor
     depth: torch.Tensor
     near: torch.Tensor
-    flags: torch.Tensor | None
+    flags: torch.Tensor
     max_nodes: int
     max_depth: int
     labels: Labels | None
-    """What the nodes were called where the trees came from, per request; None if they had no names.
-    """
+    """What the nodes were called where the trees came from, per request; None without names."""
+    checked: bool
+    """Whether `cu_nodes` from a GPU are brought into range before anything follows them."""
     _buffers: TreeBuffers
-    _variant: tuple[int, int]
-    """Node and depth bound of the compiled topology step: coarser than those of a one-off batch."""
+    _step: Step
 
     # ---- one-off batches, checked on the host ----------------------------------------
 
@@ -108,7 +109,7 @@ class TreeBatch:
         bucket = max(16, 1 << (nodes - 1).bit_length())
         sizes = (ragged.cu_nodes.size - 1, ragged.parents.size)
         bounds = _Bounds(nodes, depth, (bucket, bucket - 1))
-        batch = cls._allocate(sizes, bounds, conv_width, where, checked=False, labels=labels)
+        batch = cls._allocate(sizes, bounds, conv_width, where, labels=labels)
         batch._buffers.write(ragged)
         batch.derive()
         return batch
@@ -138,7 +139,8 @@ class TreeBatch:
     @classmethod
     def from_masks(cls, masks: Iterable[Any], **options: Any) -> Self:
         """A batch of boolean ancestor-or-self masks [T, T], one per request; T may differ."""
-        return cls._from(join_masks(masks), options)
+        rows = list(masks)
+        return cls._from(join_masks(rows), options, *rows)
 
     @classmethod
     def from_sglang(
@@ -152,14 +154,15 @@ class TreeBatch:
     ) -> Self:
         """A batch from SGLang's [B, T] link tensors; see `boleir.trees.links.read_links`."""
         links = (next_token, next_sibling, parent_token)
-        return cls._from(join_links(links, active), {"device": device_of(*links)} | options)
+        return cls._from(join_links(links, active), options, *links)
 
     @classmethod
     def from_eagle(
         cls, parent_lists: Iterable[Any], selected: Iterable[Any], *, top_k: int, **options: Any
     ) -> Self:
         """A batch of EAGLE candidate tables; see `boleir.trees.eagle.read_candidates`."""
-        return cls._from(join_candidates(parent_lists, selected, top_k), options)
+        trees = join_candidates(parent_lists, selected, top_k)
+        return cls._from(trees, options, parent_lists, selected)
 
     # ---- buffers that stay, for CUDA graphs ------------------------------------------
 
@@ -174,6 +177,7 @@ class TreeBatch:
         max_depth: int | None = None,
         total_nodes: int | None = None,
         checked: bool = False,
+        step: Step | None = None,
     ) -> Self:
         """Buffers for up to `max_requests` trees of up to `max_nodes` nodes; all requests empty.
 
@@ -184,7 +188,10 @@ class TreeBatch:
             conv_width: taps of the recurrence's convolution.
             max_depth: most edges below a root, by default max_nodes - 1.
             total_nodes: N, the capacity in nodes; by default max_requests * max_nodes.
-            checked: let the topology step report faulty trees in `flags`; see `check`.
+            checked: also guard against `cu_nodes` tensors that decrease or lead out of the buffers,
+                at the cost of a few small launches per `update` from a GPU.
+            step: how to derive the topology, for instance a compiled kernel; by default the kernel
+                compiled just in time on a GPU, plain torch on the CPU.
         """
         nodes = _node_bound(max_nodes)
         depth = nodes - 1 if max_depth is None else max_depth
@@ -193,20 +200,20 @@ class TreeBatch:
             raise TreeError(f"capacities must not be negative, got {sizes[0]} and {sizes[1]}")
         where = device_of() if device is None else torch.device(device)
         bounds = _Bounds(nodes, depth, (nodes, depth))
-        return cls._allocate(sizes, bounds, conv_width, where, checked=checked)
+        return cls._allocate(sizes, bounds, conv_width, where, checked=checked, step=step)
 
     def update(self, parents: Any, cu_nodes: Any) -> None:
         """Put other trees into the same buffers and derive them; nothing is allocated or moved.
 
         Host data (lists, arrays, CPU tensors) are checked first, and a faulty batch leaves the
         buffers as they were. Tensors on the batch's GPU are copied as they are, without waiting for
-        the GPU: a faulty parent then makes its node a root, and a checked batch reports it.
+        the GPU: a faulty parent then makes its node a root, and `check` reports it when asked.
         Requests beyond the given ones become empty.
 
         Raises:
             TreeError: names request and node, or the capacity that is exceeded.
         """
-        if _is_remote(parents) or _is_remote(cu_nodes):
+        if self.device.type != "cpu" and (_is_remote(parents) or _is_remote(cu_nodes)):
             self._update_on_device(parents, cu_nodes)
             return
         ragged = check_trees(
@@ -233,7 +240,7 @@ class TreeBatch:
         parents are both given, the links decide.
         """
         links = (next_token, next_sibling, parent_token)
-        if not any(map(_is_remote, links)):
+        if self.device.type == "cpu" or not any(map(_is_remote, links)):
             trees = join_links(links, active)
             self.update(trees.parents, trees.cu_nodes)
             return
@@ -249,21 +256,7 @@ class TreeBatch:
 
     def derive(self) -> None:
         """Run the topology step on `parents` and `cu_nodes` as they are; safe in graph capture."""
-        nodes, depth = self._variant
-        if self.device.type == "cuda":
-            from boleir.runtime.topology import launch_topology as step
-        else:
-            from boleir.runtime.topology_torch import derive_topology as step
-        step(
-            self.parents,
-            self.cu_nodes,
-            self.ancestors,
-            self.depth,
-            self.near,
-            self.flags,
-            max_nodes=nodes,
-            max_depth=depth,
-        )
+        self._step(self.parents, self.cu_nodes, self.ancestors, self.depth, self.near, self.flags)
 
     def check(self) -> None:
         """Raise for the first fault that the topology step reported; waits for the GPU.
@@ -271,26 +264,15 @@ class TreeBatch:
         Raises:
             TreeError: names request and node.
         """
-        if self.flags is None:
-            raise TreeError("this batch does not report faults", mend="build it with checked=True")
-        flags = self.flags.cpu()
-        faulty = torch.nonzero(flags[:, 0])
-        if not faulty.numel():
-            return
-        request = int(faulty[0])
-        fault, node = Fault(int(flags[request, 0])), int(flags[request, 1])
-        start, stop = self.cu_nodes[request : request + 2].tolist()
-        if fault in (Fault.TOO_LARGE, Fault.SPAN):
-            bound = self.max_nodes
-            raise error_of(fault, request=request, node=None, count=stop - start, bound=bound)
-        raise error_of(
-            fault,
-            request=request,
-            node=node,
-            parent=int(self.parents[start + node]),
-            count=stop - start,
-            bound=self.max_depth,
+        fault = first_fault(
+            self.flags,
+            self.parents,
+            self.cu_nodes,
+            max_nodes=self.max_nodes,
+            max_depth=self.max_depth,
         )
+        if fault is not None:
+            raise fault
 
     # ---- what it is ------------------------------------------------------------------
 
@@ -313,11 +295,6 @@ class TreeBatch:
     def conv_width(self) -> int:
         """Taps of the convolution that `near` serves."""
         return self.near.shape[1] + 1
-
-    @property
-    def checked(self) -> bool:
-        """Whether the topology step reports faulty trees."""
-        return self.flags is not None
 
     @property
     def device(self) -> torch.device:
@@ -350,8 +327,12 @@ class TreeBatch:
     # ---- inside ----------------------------------------------------------------------
 
     @classmethod
-    def _from(cls, trees: HostTrees, options: dict[str, Any]) -> Self:
-        return cls.from_parents(trees.parents, trees.cu_nodes, labels=trees.labels, **options)
+    def _from(cls, trees: HostTrees, options: dict[str, Any], *sources: Any) -> Self:
+        """The batch of `trees`, by default on the device of the first tensor among `sources`."""
+        settings = {"labels": trees.labels, **options}
+        if settings.get("device") is None:
+            settings["device"] = device_of(*sources)
+        return cls.from_parents(trees.parents, trees.cu_nodes, **settings)
 
     @classmethod
     def _allocate(
@@ -361,14 +342,16 @@ class TreeBatch:
         conv_width: int,
         device: torch.device,
         *,
-        checked: bool,
+        checked: bool = False,
         labels: Labels | None = None,
+        step: Step | None = None,
     ) -> Self:
         """Buffers for `sizes` requests and nodes."""
         if conv_width < 1:
             raise TreeError(f"conv_width must be at least 1, got {conv_width}")
         requests, total = sizes
         buffers = TreeBuffers(requests, total, device)
+        limit, deepest = bounds.variant
 
         def table(columns: int, dtype: torch.dtype = torch.int32) -> torch.Tensor:
             return torch.zeros(total, columns, dtype=dtype, device=device)
@@ -379,12 +362,13 @@ class TreeBatch:
             ancestors=table(words_for(bounds.nodes), torch.int64),
             depth=table(1).squeeze(1),
             near=table(conv_width - 1),
-            flags=torch.zeros(requests, 2, dtype=torch.int32, device=device) if checked else None,
+            flags=torch.zeros(requests, 2, dtype=torch.int32, device=device),
             max_nodes=bounds.nodes,
             max_depth=bounds.depth,
             labels=labels,
             _buffers=buffers,
-            _variant=bounds.variant,
+            checked=checked,
+            _step=step or default_step(device, max_nodes=limit, max_depth=deepest),
         )
 
     def _require_room(self, requests: int, nodes: int) -> None:
@@ -403,10 +387,10 @@ class TreeBatch:
             raise TreeError("cu_nodes must hold B + 1 numbers, got none")
         requests = starts.numel() - 1
         self._require_room(requests, given.numel())
-        sound = starts if self.flags is None else starts.clamp(0, given.numel())
+        sound = starts.clamp(0, given.numel()) if self.checked else starts
         self._buffers.write_tensors(given, sound)
         self.derive()
-        if self.flags is not None:
+        if self.checked:
             # A start that had to be moved concerns the request before it and the one behind.
             moved = starts != sound
             span = (moved[1:] | moved[:-1]).to(torch.int32) * int(Fault.SPAN)

@@ -235,8 +235,8 @@ def test_update_from_sglang() -> None:
     _check(batch, ROOTED)
 
 
-def test_checked_mode_reports_what_was_written_behind_its_back() -> None:
-    batch = TreeBatch.empty(4, 16, max_depth=6, checked=True)
+def test_the_step_reports_what_was_written_behind_its_back() -> None:
+    batch = TreeBatch.empty(4, 16, max_depth=6)
     batch.update(*_encoded([Tree.star(4), Tree.chain(7)]))
     batch.check()
     for position, wrong, error, words in (
@@ -250,5 +250,11 @@ def test_checked_mode_reports_what_was_written_behind_its_back() -> None:
             batch.check()
         batch.update(*_encoded([Tree.star(4), Tree.chain(7)]))
         batch.check()
-    with pytest.raises(TreeError, match="checked=True"):
-        TreeBatch.empty(1, 1).check()
+
+
+def test_another_step_can_be_put_in() -> None:
+    calls = []
+    batch = TreeBatch.empty(2, 16, step=lambda *tensors: calls.append(tensors))
+    batch.update([-1, 0], [0, 2])
+    assert [tensor.data_ptr() for tensor in calls[0][:5]] == _pointers(batch)[:5]
+    assert calls[0][5] is batch.flags

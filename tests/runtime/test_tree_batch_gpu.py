@@ -135,6 +135,32 @@ def test_host_trees_are_refused_inside_capture() -> None:
         batch.update(*_encoded(ROOTED))
 
 
+def _microseconds(trees: list[Tree]) -> float:
+    """One topology step as replays of a captured graph see it."""
+    batch = TreeBatch.empty(len(trees), max(map(len, trees)), GPU)
+    batch.update(*_encoded(trees))
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(50):
+            batch.derive()
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    times = []
+    for _ in range(20):
+        events[0].record()
+        graph.replay()
+        events[1].record()
+        torch.cuda.synchronize()
+        times.append(events[0].elapsed_time(events[1]) * 1000 / 50)
+    return sorted(times)[10]
+
+
+def test_the_step_is_small_change() -> None:
+    # Once per round against tens of microseconds per layer; generous for slower GPUs.
+    assert _microseconds([Tree.random(64, seed=s, max_depth=8) for s in range(16)]) < 20
+    assert _microseconds([Tree.chain(256)] * 16) < 60
+
+
 def test_checked_mode() -> None:
     batch = TreeBatch.empty(4, 16, GPU, max_depth=15, checked=True)
     parents, cu_nodes = _on_gpu(ROOTED)
