@@ -14,6 +14,7 @@ from boleir.trees.faults import (
     ChildBeforeParentError,
     CycleError,
     LinkError,
+    NodeCountError,
     NotAnIntegerError,
     NotATreeMaskError,
     ParentOutOfRangeError,
@@ -258,3 +259,47 @@ def test_another_step_can_be_put_in() -> None:
     batch.update([-1, 0], [0, 2])
     assert [tensor.data_ptr() for tensor in calls[0][:5]] == _pointers(batch)[:5]
     assert calls[0][5] is batch.flags
+
+
+# ---- the path of GPU tensors, walked on the CPU --------------------------------------------------
+
+
+def test_tensors_are_taken_without_a_look() -> None:
+    batch = TreeBatch.empty(8, 130, checked=True)
+    parents, cu_nodes = map(torch.as_tensor, _encoded(TREES))
+    batch._update_on_device(parents, cu_nodes)
+    _check(batch, TREES)
+    batch.check()
+    wild = parents.long()
+    wild[3] = 1 << 40
+    batch._update_on_device(wild, cu_nodes)
+    with pytest.raises(ParentOutOfRangeError, match="request 2, node 2"):
+        batch.check()
+
+
+@pytest.mark.parametrize("wrong", [10**6, -5, 1 << 40])
+def test_counts_out_of_range_are_reported_and_led_back(wrong: int) -> None:
+    batch = TreeBatch.empty(4, 16, checked=True)
+    parents, cu_nodes = map(torch.as_tensor, _encoded(ROOTED))
+    cu_nodes[2] = wrong
+    batch._update_on_device(parents, cu_nodes)
+    assert int(batch.cu_nodes.min()) >= 0
+    assert int(batch.cu_nodes.max()) <= 64
+    with pytest.raises(NodeCountError, match="request 1: cu_nodes"):
+        batch.check()
+    assert (batch.ancestors[:16].numpy() == ROOTED[0].ancestors()).all()
+
+
+def test_tensors_of_the_wrong_kind_are_refused() -> None:
+    batch = TreeBatch.empty(4, 16)
+    parents, cu_nodes = map(torch.as_tensor, _encoded(ROOTED))
+    for bad_parents, bad_counts, error in (
+        (parents.float(), cu_nodes, NotAnIntegerError),
+        (parents.bool(), cu_nodes, NotAnIntegerError),
+        (parents[None], cu_nodes, TreeError),
+        (parents, cu_nodes[:0], TreeError),
+        (torch.cat([parents, parents]), cu_nodes, TreeTooLargeError),
+        (parents, torch.cat([cu_nodes, cu_nodes]), TreeTooLargeError),
+    ):
+        with pytest.raises(error):
+            batch._update_on_device(bad_parents, bad_counts)
