@@ -1,0 +1,1 @@
+"""Emission: lines of readable Triton from a plan and a schedule. One file per kernel."""

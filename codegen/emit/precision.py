@@ -1,0 +1,58 @@
+"""The precision plan: in how many pieces an operand enters a product, and which products are taken.
+
+bfloat16 tensor-core products accumulate in float32 and are exact in their operands. An operand that comes from
+memory in bfloat16 is one piece; a float32 one is split into a high and a low bfloat16 part, which together keep 16
+mantissa bits. A product of two operands takes one pass per pair of pieces, the pair of two low parts left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boleir.codegen.emit.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Names of the parts of one operand, largest first; `whole` is the float32 (or exact) value."""
+
+    names: tuple[str, ...]
+
+    def transposed(self) -> Pieces:
+        """The same operand transposed."""
+        return Pieces(tuple(f"tl.trans({name})" for name in self.names))
+
+
+class Precision:
+    """How products are written under one plan (`fp32`, `tf32`, `bf16`, `ieee`)."""
+
+    def __init__(self, plan: str) -> None:
+        self.plan = plan
+
+    def pieces(self, writer: Writer, name: str, dtype: str = "fp32") -> Pieces:
+        """Split the tile `name` of element type `dtype`; lines are written once per call."""
+        if self.plan in ("ieee", "tf32"):
+            return Pieces((name if dtype == "fp32" else writer.let(f"{name}_f", f"{name}.to(tl.float32)"),))
+        if dtype == "bf16":
+            return Pieces((name,))
+        high = writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)")
+        if self.plan == "bf16":
+            return Pieces((high,))
+        low = writer.let(f"{name}_lo", f"({name} - {high}.to(tl.float32)).to(tl.bfloat16)")
+        return Pieces((high, low))
+
+    def dot(self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None) -> str:
+        """`out = start + left @ right`, smallest contributions first."""
+        pairs = [
+            (a, b)
+            for i, a in enumerate(left.names)
+            for j, b in enumerate(right.names)
+            if i + j < max(len(left.names), len(right.names))
+        ]
+        weight = {name: i for names in (left.names, right.names) for i, name in enumerate(names)}
+        pairs.sort(key=lambda pair: -(weight[pair[0]] + weight[pair[1]]))
+        option = {"ieee": ', input_precision="ieee"', "tf32": ', input_precision="tf32"'}.get(self.plan, "")
+        for a, b in pairs:
+            writer.let(out, f"tl.dot({a}, {b}{f', {start}' if start else ''}{option})")
+            start = out
+        return out

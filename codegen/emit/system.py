@@ -1,0 +1,165 @@
+"""The masked system of one program: decays, Gram matrices, G and C tiles, and the ways to solve with them.
+
+Tiles of G carry a minus sign, so that a sweep U <- R - G U accumulates onto R. With values on rows the tiles are
+transposed: entry [j, i] couples node i to its ancestor j.
+"""
+
+from __future__ import annotations
+
+from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.plan import Operand
+from boleir.ir import Expr, Input
+
+
+class System:
+    """Emits tiles of G and C for pairs of node blocks; remembers products and decays."""
+
+    def __init__(self, tiles: Tiles, precision: Precision) -> None:
+        self.tiles = tiles
+        self.precision = precision
+        self.writer = tiles.writer
+        self._known: dict[tuple[object, ...], str] = {}
+        self._pieces: dict[tuple[object, ...], Pieces] = {}
+
+    def key_pieces(self, base: Expr, b: int, chunk: int, *, clean: bool = True) -> Pieces:
+        """The pieces of a key operand [nodes, key chunk]; `clean` sets rows of non-finite nodes to zero."""
+        known = ("key", base.key, b, chunk, clean)
+        if known not in self._pieces:
+            tiles = self.tiles
+            if isinstance(base, Input) and base.per == "token":
+                tile = tiles.clean_key(base, b, chunk) if clean else tiles.raw_key(base, b, chunk)
+                dtype = tiles.context.dtype
+                if dtype != "bf16" and self.precision.plan in ("fp32", "bf16"):
+                    tile, dtype = self.writer.let(f"{tile}_f", f"{tile}.to(tl.float32)"), "fp32"
+            else:
+                tile, dtype = tiles.key(base, b, chunk, clean=clean), "fp32"
+            self._pieces[known] = self.precision.pieces(self.writer, tile, dtype)
+        return self._pieces[known]
+
+    def gram(self, b: int, a: int, reader: Expr, written: Expr) -> str:
+        """Products of the readers of block `b` with the written vectors of block `a`."""
+        known = ("gram", b, a, reader.key, written.key)
+        if known not in self._known:
+            w, name = self.writer, f"gram{len(self._known)}"
+            start = None
+            for chunk in range(self.tiles.context.key_chunks):
+                left, right = self.key_pieces(written, a, chunk), self.key_pieces(reader, b, chunk)
+                if self.tiles.nodes_on_rows:
+                    left, right = right, left
+                start = self.precision.dot(w, name, left, right.transposed(), start)
+            self._known[known] = name
+        return self._known[known]
+
+    def decay(self, b: int, a: int, after_decay: bool) -> str:
+        """exp(c_i - c_j) for ancestor pairs (self included, or c_parent(i) and strict), 0 elsewhere; masked before exp."""
+        t, c = self.tiles, self.tiles.context
+        if c.plan.log_decay is None:
+            after_decay = True
+        known = ("decay", b, a, after_decay)
+        if known not in self._known:
+            w = self.writer
+            mask = t.is_ancestor(b, a)
+            if not after_decay and a == b:
+                mask = f"({mask}) & ({self.strict(b)})"
+            if c.plan.log_decay is None:
+                value = f"tl.where({mask}, 1.0, 0.0)"
+            else:
+                reader = c.block("c", b) if after_decay else f"({c.block('c', b)} - {c.block('g', b)})"
+                across, down = (":, None", "None, :") if t.nodes_on_rows else ("None, :", ":, None")
+                exponent = f"{reader}[{across}] - {c.block('c', a)}[{down}]"
+                value = f'tl.exp(tl.where({mask}, {exponent}, float("-inf")))'
+            self._known[known] = w.let(f"decay{len(self._known)}", value)
+        return self._known[known]
+
+    def strict(self, b: int) -> str:
+        """Mask of pairs with different node numbers, ancestor first."""
+        node = self.tiles.context.block("node", b)
+        if self.tiles.nodes_on_rows:
+            return f"{node}[:, None] > {node}[None, :]"
+        return f"{node}[None, :] > {node}[:, None]"
+
+    def same(self, b: int) -> str:
+        """Mask of the diagonal of a block."""
+        node = self.tiles.context.block("node", b)
+        return f"{node}[None, :] == {node}[:, None]"
+
+    def coupling(
+        self, name: str, b: int, a: int, reader: Operand, written: Operand, after_decay: bool,
+        *, sign: str = "", strict: bool, own: str | None = None,
+    ) -> str:  # fmt: skip
+        """A tile of G (`sign` "-", strict) or C: scale_i * decay_ij * scale_j * gram_ij; `own` stands on the diagonal."""
+        t = self.tiles
+        down = "[None, :]" if t.nodes_on_rows else "[:, None]"
+        factors = []
+        scale_i = t.scale(reader, b, f"scale_{t.context.block('r', b)}_{len(self._known)}")
+        scale_j = t.scale(written, a, f"scale_{t.context.block('w', a)}_{len(self._known)}")
+        if scale_i:
+            factors.append(t.across(scale_i))
+        factors.append(self.decay(b, a, after_decay))
+        if scale_j:
+            factors.append(f"{scale_j}{down}")
+        factors.append(self.gram(b, a, reader.base, written.base))
+        product = f"{sign}{' * '.join(factors)}"
+        if a == b and (strict or own is not None):
+            diagonal = "0.0" if own is None else f"tl.where({self.same(b)}, {sign}{t.across(own)}, 0.0)"
+            product = f"tl.where({self.strict(b)}, {product}, {diagonal})"
+        return self.writer.let(name, product)
+
+    def apply(self, out: str, unknown: Pieces, tile: Pieces, start: str | None) -> str:
+        """`out = start + unknown . tile` with the unknowns on their side of the product."""
+        if self.tiles.nodes_on_rows:
+            return self.precision.dot(self.writer, out, tile, unknown, start)
+        return self.precision.dot(self.writer, out, unknown, tile, start)
+
+    def inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
+        """(I+G)^-1 of a block as a float32 tile."""
+        w = self.writer
+        if not sweeps:
+            return self._identity(name, b)
+        if self.precision.plan != "fp32":
+            identity = self._identity(f"{name}_one", b)
+            w.let(name, f"{identity} + {minus_g}")
+            pieces = self.precision.pieces(w, minus_g)
+            for _ in range(sweeps - 1):
+                self.precision.dot(w, name, self.precision.pieces(w, name), pieces, identity)
+            return name
+        rough, correction = self.rough_inverse(name, b, minus_g, sweeps)
+        w.let(f"{name}_rough_f", f"{rough}.to(tl.float32)")
+        return w.let(name, f"tl.dot({correction}, {rough}, {name}_rough_f)")
+
+    def rough_inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> tuple[str, str]:
+        """A bfloat16 inverse Y and the correction E + E^2, E = I - Y (I+G): the inverse is (I + E + E^2) Y up to E^3.
+
+        Sweeps on the identity in one bfloat16 pass each are self-correcting to bfloat16 accuracy; the rest of the
+        digits come from one residual, in which Y is exact.
+        """
+        w = self.writer
+        identity = self._identity(f"{name}_one", b)
+        pieces = self.precision.pieces(w, minus_g)
+        w.let(f"{name}_rough", f"({identity} + {minus_g}).to(tl.bfloat16)")
+        for _ in range(sweeps - 1):
+            w.let(f"{name}_rough", f"tl.dot({name}_rough, {pieces.names[0]}, {identity}).to(tl.bfloat16)")
+        residual = f"{name}_residual"
+        w.let(residual, f"{identity} - {name}_rough.to(tl.float32)")
+        self.precision.dot(w, residual, Pieces((f"{name}_rough",)), pieces, residual)
+        w.let(f"{residual}_hi", f"{residual}.to(tl.bfloat16)")
+        w.let(residual, f"tl.dot({residual}_hi, {residual}_hi, {residual})")
+        return f"{name}_rough", w.let(f"{name}_correction", f"{residual}.to(tl.bfloat16)")
+
+    def product(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
+        """(I-G)(I+G^2)(I+G^4)... of a block: fewer steps, but powers of G lose digits (bounded in the schedule)."""
+        w, reached = self.writer, 1
+        identity = self._identity(f"{name}_one", b)
+        w.let(name, f"{identity} + {minus_g}")
+        power = w.let(f"{name}_power", minus_g)
+        while reached < sweeps:
+            pieces = self.precision.pieces(w, power)
+            self.precision.dot(w, power, pieces, pieces)
+            squared = self.precision.pieces(w, power)
+            self.precision.dot(w, name, self.precision.pieces(w, name), squared, name)
+            reached = 2 * reached + 1
+        return name
+
+    def _identity(self, name: str, b: int) -> str:
+        return self.writer.let(name, f"tl.where({self.same(b)}, 1.0, 0.0)")

@@ -1,0 +1,424 @@
+"""The frame every verify kernel shares: node blocks, masks, loads of vectors and row scalars, expression emission.
+
+A program handles one value head of one request. Nodes come in blocks; names carry the block number as a suffix when
+there are several. Key tiles have nodes along their rows; value tiles have the orientation of the schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boleir.codegen.emit.writer import Writer
+from boleir.codegen.plan import Operand, Plan, Scalar
+from boleir.codegen.request import DTYPES, Shapes
+from boleir.codegen.rewrite import constant_value, is_constant, split_factors
+from boleir.codegen.schedule import Schedule, blocks, padded
+from boleir.functions import FUNCTIONS
+from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Per, Sub
+
+LARGEST = "3.0e38"
+"""Above this a number counts as not finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all emission helpers look at."""
+
+    plan: Plan
+    shapes: Shapes
+    schedule: Schedule
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Values of `d_k` and `d_v`."""
+        return {"d_k": self.shapes.d_k, "d_v": self.shapes.d_v}
+
+    @property
+    def blocks(self) -> int:
+        """Node blocks per request."""
+        return blocks(self.schedule, self.shapes)
+
+    @property
+    def dtype(self) -> str:
+        """Triton's name of the vectors' format."""
+        return DTYPES[self.shapes.dtype]
+
+    @property
+    def state_dtype(self) -> str:
+        """Triton's name of the pool's format."""
+        return DTYPES[self.shapes.state_dtype]
+
+    @property
+    def key_chunks(self) -> int:
+        """Pieces in which the key dimension is walked."""
+        return -(-self.shapes.d_k // self.schedule.b_k)
+
+    def block(self, stem: str, number: int) -> str:
+        """`stem` with the block number where there are several blocks."""
+        return stem if self.blocks == 1 else f"{stem}_{number}"
+
+
+class Tiles:
+    """Emits loads and expressions for one kernel; remembers what has been loaded."""
+
+    def __init__(self, context: Context, writer: Writer) -> None:
+        self.context = context
+        self.writer = writer
+        self._known: dict[tuple[object, ...], str] = {}
+        self.guard_rows = True
+        self.rows_ready = context.schedule.gates == "prepare"
+        self.nodes_on_rows = context.schedule.orientation == "nodes"
+
+    # -- frame -----------------------------------------------------------------------------------------------------
+
+    def request(self, decode: str) -> None:
+        """Lines that find the program's head and request; `decode` assigns `head` and `request`."""
+        w = self.writer
+        for text in decode.splitlines():
+            w.line(text)
+        w.let("key_head", "head // GROUP" if self.context.shapes.group > 1 else "head")
+        cu = w.arg("cu_nodes", "*i32")
+        w.let("start", f"tl.load({cu} + request)")
+        w.let("count", f"tl.minimum(tl.load({cu} + request + 1) - start, MAX_NODES)")
+
+    def node_block(self, b: int) -> None:
+        """Node numbers, validity and row numbers of block `b`."""
+        w, name = self.writer, self.context.block
+        first = f"{b * self.context.schedule.node_block} + " if b else ""
+        node = w.let(name("node", b), f"{first}tl.arange(0, NODE_BLOCK)")
+        w.let(name("inside", b), f"{node} < count")
+        w.let(name("row", b), f"start.to(tl.int64) + {node}")
+
+    def ancestors(self, b: int, word: int) -> str:
+        """Ancestor word `word` of the nodes of block `b`."""
+        w, c = self.writer, self.context
+        key = ("ancestors", b, word)
+        if key not in self._known:
+            words = c.shapes.words
+            where = f"{c.block('row', b)} * {words} + {word}" if words > 1 else c.block("row", b)
+            name = c.block("word", b) + (f"_w{word}" if words > 1 else "")
+            w.let(name, f"tl.load({w.arg('ancestors', '*i64')} + {where}, mask={c.block('inside', b)}, other=0)")
+            self._known[key] = name
+        return self._known[key]
+
+    def across(self, name: str) -> str:
+        """A node vector (the nodes that are written) broadcast over a value tile."""
+        return f"{name}[:, None]" if self.nodes_on_rows else f"{name}[None, :]"
+
+    def along(self, name: str) -> str:
+        """A value-channel vector broadcast over a value tile."""
+        return f"{name}[None, :]" if self.nodes_on_rows else f"{name}[:, None]"
+
+    def value_shape(self) -> str:
+        """Shape of a value tile."""
+        return "[NODE_BLOCK, B_V]" if self.nodes_on_rows else "[B_V, NODE_BLOCK]"
+
+    def is_ancestor(self, b: int, a: int) -> str:
+        """Mask of ancestor-or-self pairs: node of block `b` against ancestor in block `a`.
+
+        Rows are ancestors when values stand on rows, nodes otherwise.
+        """
+        c = self.context
+        bit = a * c.schedule.node_block % 64
+        word = self.ancestors(b, a * c.schedule.node_block // 64)
+        local = f"({c.block('node', a)} & 63)" if c.shapes.words > 1 or bit else c.block("node", a)
+        shift = f"{local}.to(tl.int64)"
+        if self.nodes_on_rows:
+            return f"(({word}[:, None] >> {shift}[None, :]) & 1) != 0"
+        return f"(({word}[None, :] >> {shift}[:, None]) & 1) != 0"
+
+    # -- row scalars -----------------------------------------------------------------------------------------------
+
+    def scalars(self, b: int) -> None:
+        """All row scalars of block `b`, made finite, and the bits of the nodes where one was not."""
+        c, w = self.context, self.writer
+        names = [c.block(s.name, b) for s in c.plan.scalars]
+        for s, name in zip(c.plan.scalars, names, strict=True):
+            w.let(name, self._row(s, b) if self.rows_ready else self.head(s.expr, b))
+        if c.plan.log_decay is not None:
+            if self.rows_ready:
+                w.let(c.block("c", b), self._plane(len(c.plan.scalars), "head", b))
+                if not self._all_after_decay():
+                    w.let(c.block("g", b), self._plane(len(c.plan.scalars) + 1, "head", b))
+                    names.append(c.block("g", b))
+            else:
+                w.let(c.block("g", b), f"tl.where({c.block('inside', b)}, {self.head(c.plan.log_decay, b)}, 0.0)")
+                self._path_sum(b)
+                names.append(c.block("g", b))
+            names.append(c.block("c", b))
+        self._sanitise(names, b)
+
+    def _all_after_decay(self) -> bool:
+        plan = self.context.plan
+        return plan.query_after_decay and all(pair.after_decay for pair in plan.pairs)
+
+    def _row(self, scalar: Scalar, b: int) -> str:
+        index = [s.name for s in self.context.plan.scalars].index(scalar.name)
+        return self._plane(index, "key_head" if scalar.per_key_head else "head", b)
+
+    def _plane(self, index: int, head: str, b: int) -> str:
+        w, c = self.writer, self.context
+        capacity = w.arg("capacity", "i64")
+        base = f"{index} * VALUE_HEADS + {head}" if index else head
+        return (
+            f"tl.load({w.arg('rows', '*fp32')} + ({base}) * {capacity} + {c.block('row', b)}, "
+            f"mask={c.block('inside', b)}, other=0.0)"
+        )
+
+    def _path_sum(self, b: int) -> None:
+        """c: log-decays summed over the path, themselves included (only ancestors enter, masked before the sum)."""
+        c, w = self.context, self.writer
+        parts = []
+        for a in range(b + 1):
+            mask = self.is_ancestor(b, a)
+            g = c.block("g", a)
+            axis, other = (1, f"{g}[None, :]") if self.nodes_on_rows else (0, f"{g}[:, None]")
+            parts.append(f"tl.sum(tl.where({mask}, {other}, 0.0), axis={axis})")
+        w.let(c.block("c", b), " + ".join(parts))
+
+    def _sanitise(self, names: list[str], b: int) -> None:
+        c, w = self.context, self.writer
+        ok, node = c.block("finite", b), c.block("node", b)
+        tests = [f"(tl.abs({name}) < {LARGEST})" for name in names] or [f"{c.block('inside', b)} | True"]
+        w.let(ok, " & ".join(tests))
+        for name in names:
+            w.let(name, f"tl.where({ok}, {name}, 0.0)")
+        self._bits(c.block("bad", b), ok, node)
+
+    def _bits(self, out: str, ok: str, node: str) -> None:
+        shift = f"({node} & 63).to(tl.int64)"
+        self.writer.let(out, f"tl.sum(tl.where({ok}, 0, 1).to(tl.int64) << {shift}, axis=0)")
+
+    def head(self, expr: Expr, b: int) -> str:
+        """A HEAD expression for the nodes of block `b`, as an expression of names."""
+        if is_constant(expr):
+            return repr(constant_value(expr, self.context.dims))
+        key = ("head", expr.key, b)
+        if key not in self._known:
+            self._known[key] = self.writer.temp(self._head(expr, b), "h")
+        return self._known[key]
+
+    def _head(self, expr: Expr, b: int) -> str:
+        w, c = self.writer, self.context
+        match expr:
+            case Input(name=name, per=Per.TOKEN):
+                at = f"{c.block('row', b)} * {w.arg(f'{name}_stride', 'i64')} + head"
+                return f"tl.load({w.arg(name, '*' + c.dtype)} + {at}, mask={c.block('inside', b)}, other=0.0).to(tl.float32)"
+            case Input(name=name):
+                return f"tl.load({w.arg(name, '*fp32')} + head)"
+            case Dot(left=left, right=right) if left.kind is Kind.KEY:
+                return self._key_dot(left, right, b)
+            case Dot(left=left, right=right):
+                return f"tl.sum({self.full_value(left, b)} * {self.full_value(right, b)}, axis=1)"
+            case Call(fn="sum", arg=arg) if arg.kind is Kind.KEY:
+                return " + ".join(f"tl.sum({self.key(arg, b, k)}, axis=1)" for k in range(c.key_chunks))
+            case Call(fn="sum", arg=arg):
+                return f"tl.sum({self.full_value(arg, b)}, axis=1)"
+        return arithmetic(expr, lambda child: self.head(child, b), w)
+
+    def _key_dot(self, left: Expr, right: Expr, b: int) -> str:
+        parts = [
+            f"tl.sum({self.key(left, b, k)} * {self.key(right, b, k)}, axis=1)" for k in range(self.context.key_chunks)
+        ]
+        return " + ".join(parts)
+
+    # -- vectors ---------------------------------------------------------------------------------------------------
+
+    def channels(self) -> None:
+        """Channel numbers of every key chunk."""
+        c, w = self.context, self.writer
+        for k in range(c.key_chunks):
+            first = f"{k * c.schedule.b_k} + " if k else ""
+            w.let(self.key_name(k), f"{first}tl.arange(0, B_K)")
+
+    def key_name(self, chunk: int) -> str:
+        """Name of the channel numbers of a key chunk."""
+        return "key" if self.context.key_chunks == 1 else f"key_c{chunk}"
+
+    def _key_mask(self, b: int, chunk: int) -> str:
+        c = self.context
+        inside = f"{c.block('inside', b)}[:, None]"
+        partial = (chunk + 1) * c.schedule.b_k > c.shapes.d_k
+        return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]" if partial else inside
+
+    def _address(self, item: Input, b: int, heads: str, width: str) -> tuple[str, str]:
+        """Pointer and offset of the rows of a token vector (packed when it is mixed)."""
+        w, c = self.writer, self.context
+        mixed = c.plan.is_mixed(item)
+        row = c.block("row", b)
+        if mixed is not None:
+            pointer = w.arg("mixed", "*" + c.dtype)
+            offset = f" + {mixed.offset}" if mixed.offset else ""
+            return pointer, f"{row} * CONV_CHANNELS{offset} + {heads} * {width}"
+        pointer = w.arg(item.name, "*" + c.dtype)
+        return pointer, f"{row} * {w.arg(f'{item.name}_stride', 'i64')} + {heads} * {width}"
+
+    def raw_key(self, item: Input, b: int, chunk: int) -> str:
+        """A key tile [nodes, key chunk] as it lies in memory, rows that are not finite replaced by zero."""
+        known = ("raw", item.key, b, chunk)
+        if known not in self._known:
+            c, w = self.context, self.writer
+            pointer, offset = self._address(item, b, "key_head", "D_K")
+            name = c.block(item.hint or item.name, b) + (f"_c{chunk}" if c.key_chunks > 1 else "") + "_tile"
+            where = f"({offset})[:, None] + {self.key_name(chunk)}[None, :]"
+            w.let(name, f"tl.load({pointer} + {where}, mask={self._key_mask(b, chunk)}, other=0.0)")
+            self._known[known] = name
+        return self._known[known]
+
+    def clean_key(self, item: Input, b: int, chunk: int) -> str:
+        """Like `raw_key`, with the rows of non-finite nodes set to zero (after `scalars`)."""
+        known = ("clean", item.key, b, chunk)
+        if known not in self._known:
+            raw = self.raw_key(item, b, chunk)
+            ok = self.context.block("finite", b)
+            self._known[known] = self.writer.let(f"{raw.removesuffix('_tile')}_clean", f"tl.where({ok}[:, None], {raw}, 0.0)")
+        return self._known[known]
+
+    def key(self, expr: Expr, b: int, chunk: int, *, clean: bool = False) -> str:
+        """A key-side expression as a float32 tile [nodes, key chunk]."""
+        known = ("key", expr.key, b, chunk, clean)
+        if known in self._known:
+            return self._known[known]
+        w = self.writer
+        match expr:
+            case Input(per=Per.TOKEN):
+                tile = self.clean_key(expr, b, chunk) if clean else self.raw_key(expr, b, chunk)
+                value = f"{tile}.to(tl.float32)"
+            case Input(name=name):
+                mask = f", mask={self.key_name(chunk)} < D_K, other=0.0"
+                value = f"tl.load({w.arg(name, '*fp32')} + key_head * D_K + {self.key_name(chunk)}{mask})[None, :]"
+            case _:
+                value = arithmetic(expr, lambda child: self._in_key(child, b, chunk, clean), w)
+        self._known[known] = w.temp(value, "y")
+        return self._known[known]
+
+    def _in_key(self, child: Expr, b: int, chunk: int, clean: bool) -> str:
+        if child.kind is Kind.HEAD:
+            return self.weight(child, b, "[:, None]")
+        return self.key(child, b, chunk, clean=clean)
+
+    def weight(self, expr: Expr, b: int, broadcast: str) -> str:
+        """A HEAD expression that multiplies a vector: constants as they are, scalars broadcast."""
+        constant, names = 1.0, []
+        for factor in split_factors(expr):
+            if is_constant(factor):
+                constant *= constant_value(factor, self.context.dims)
+            else:
+                found = [s.name for s in self.context.plan.scalars if s.expr == factor]
+                names.append(self.context.block(found[0], b) + broadcast if found else self.head(factor, b) + broadcast)
+        parts = ([repr(constant)] if constant != 1.0 or not names else []) + names
+        return parts[0] if len(parts) == 1 else f"({' * '.join(parts)})"
+
+    def full_value(self, expr: Expr, b: int) -> str:
+        """A value-side expression over all d_v channels, [nodes, d_v], for reductions."""
+        known = ("full", expr.key, b)
+        if known in self._known:
+            return self._known[known]
+        w, c = self.writer, self.context
+        match expr:
+            case Input(per=Per.TOKEN):
+                pointer, offset = self._address(expr, b, "head", "D_V")
+                channel = f"tl.arange(0, {padded(c.shapes.d_v)})"
+                mask = f"{c.block('inside', b)}[:, None] & ({channel} < D_V)[None, :]"
+                value = f"tl.load({pointer} + ({offset})[:, None] + {channel}[None, :], mask={mask}, other=0.0).to(tl.float32)"
+            case Input(name=name):
+                channel = f"tl.arange(0, {padded(c.shapes.d_v)})"
+                value = f"tl.load({w.arg(name, '*fp32')} + head * D_V + {channel}, mask={channel} < D_V, other=0.0)[None, :]"
+            case _:
+                value = arithmetic(
+                    expr,
+                    lambda x: self.weight(x, b, "[:, None]") if x.kind is Kind.HEAD else self.full_value(x, b),
+                    w,
+                )
+        self._known[known] = w.temp(value, "z")
+        return self._known[known]
+
+    def value(self, expr: Expr, b: int) -> str:
+        """A value-side expression as a float32 value tile; entries that are not finite mark their node as bad."""
+        known = ("value", expr.key, b)
+        if known in self._known:
+            return self._known[known]
+        w, c = self.writer, self.context
+        if is_constant(expr):
+            return repr(constant_value(expr, c.dims))
+        match expr:
+            case Input(per=Per.TOKEN):
+                return self._known.setdefault(known, self._value_tile(expr, b))
+            case Input(name=name):
+                value = self.along(f"tl.load({w.arg(name, '*fp32')} + head * D_V + value, mask=value < D_V, other=0.0)")
+            case _:
+                value = arithmetic(expr, lambda child: self._in_value(child, b), w)
+        self._known[known] = w.temp(value, "z")
+        return self._known[known]
+
+    def _in_value(self, child: Expr, b: int) -> str:
+        if child.kind is Kind.HEAD:
+            return self.weight(child, b, "[:, None]" if self.nodes_on_rows else "[None, :]")
+        return self.value(child, b)
+
+    def prefetch_value(self, item: Input, b: int) -> str:
+        """Load a value tile early; `value` uses it."""
+        known = ("early", item.key, b)
+        if known not in self._known:
+            pointer, offset = self._address(item, b, "head", "D_V")
+            name = self.context.block(item.hint or item.name, b) + "_tile"
+            where = f"{self.across(f'({offset})')} + {self.along('value')}"
+            load = f"tl.load({pointer} + {where}, mask={self.value_mask(b)}, other=0.0).to(tl.float32)"
+            self._known[known] = self.writer.let(name, load)
+        return self._known[known]
+
+    def _value_tile(self, item: Input, b: int) -> str:
+        w, c = self.writer, self.context
+        name = self.prefetch_value(item, b)
+        ok = w.let(f"{name}_ok", f"tl.abs({name}) < {LARGEST}")
+        w.let(name, f"tl.where({ok}, {name}, 0.0)")
+        axis = 1 if self.nodes_on_rows else 0
+        all_ok = w.let(f"{name}_row", f"tl.min(tl.where({ok}, 1, 0), axis={axis}) != 0")
+        bits = w.temp(f"tl.sum(tl.where({all_ok}, 0, 1).to(tl.int64) << ({c.block('node', b)} & 63).to(tl.int64), axis=0)", "bits")
+        w.let(c.block("bad", b), f"{c.block('bad', b)} | {bits}")
+        return name
+
+    def value_mask(self, b: int) -> str:
+        """Mask of the entries of a value tile that exist."""
+        c = self.context
+        inside = self.across(c.block("inside", b))
+        return f"{inside} & {self.along('(value < D_V)')}" if c.shapes.d_v % c.schedule.b_v else inside
+
+    def scale(self, operand: Operand, b: int, stem: str) -> str | None:
+        """Product of an operand's constant and row scalars as one node vector; None when it is one."""
+        names = [self.context.block(name, b) for name in operand.scalars]
+        if operand.constant != 1.0:
+            names.insert(0, repr(operand.constant))
+        if not names:
+            return None
+        known = ("scale", operand.constant, operand.scalars, b)
+        if known not in self._known:
+            if len(names) == 1 and operand.scalars:
+                self._known[known] = names[0]
+            else:
+                self._known[known] = self.writer.let(self.context.block(stem, b), " * ".join(names))
+        return self._known[known]
+
+
+def arithmetic(expr: Expr, child: object, writer: Writer) -> str:
+    """Spell an elementwise node over the spellings of its operands (`child` maps an operand to its spelling)."""
+    spell = child
+    assert callable(spell)
+    match expr:
+        case Number(value=value):
+            return repr(float(value))
+        case Dim():
+            raise TypeError("dimensions are constants")
+        case Neg(arg=arg):
+            return f"(-{spell(arg)})"
+        case Add(left=left, right=right):
+            return f"({spell(left)} + {spell(right)})"
+        case Sub(left=left, right=right):
+            return f"({spell(left)} - {spell(right)})"
+        case Mul(left=left, right=right):
+            return f"({spell(left)} * {spell(right)})"
+        case Div(left=left, right=right):
+            return f"({spell(left)} / {spell(right)})"
+        case Call(fn=fn, arg=arg):
+            return FUNCTIONS[fn].to_triton(writer.temp(spell(arg), "x"), axis=1)
+    raise TypeError(f"{type(expr).__name__} is not elementwise")

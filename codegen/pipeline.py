@@ -1,0 +1,120 @@
+"""From a recurrence to kernels: the whole lowering, one readable function of named steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from boleir.codegen.emit.commit import emit_commit
+from boleir.codegen.emit.module import module_text
+from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
+from boleir.codegen.emit.split import emit_factors, emit_values
+from boleir.codegen.emit.tiles import Context
+from boleir.codegen.emit.verify import emit_verify
+from boleir.codegen.emit.writer import EmittedKernel
+from boleir.codegen.kernel_spec import KernelSpec
+from boleir.codegen.plan import Plan, make_plan
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule, default_schedule, validate
+from boleir.codegen.targets import Target
+from boleir.derive.closed_form import ClosedForm
+from boleir.derive.derive import derive
+from boleir.ir import Recurrence
+
+STEPS = ("recurrence", "closed-form", "plan", "schedule", "kernels", "module")
+"""Names that `--print-after` accepts, in the order they happen."""
+
+Watch = Callable[[str, Any], None]
+"""Called after each step with its name and its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Everything that was decided and written for one recurrence, shape and target."""
+
+    recurrence: Recurrence
+    form: ClosedForm
+    plan: Plan
+    shapes: Shapes
+    schedule: Schedule
+    kernels: tuple[EmittedKernel, ...]
+    text: str
+    """The emitted module."""
+
+    @property
+    def context(self) -> Context:
+        """Plan, shapes and schedule together."""
+        return Context(self.plan, self.shapes, self.schedule)
+
+    def kernel(self, name: str) -> EmittedKernel:
+        """The emitted kernel called `name`. Raises `KeyError`."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)
+
+    def specs(self) -> list[KernelSpec]:
+        """What the offline compiler needs for each kernel."""
+        return [
+            KernelSpec(
+                name=kernel.name,
+                signature=dict(kernel.arguments),
+                aligned=tuple(name for name, kind in kernel.arguments if kind.startswith("*")) + _ALIGNED_STRIDES(kernel),
+                num_warps=kernel.warps,
+                num_stages=kernel.stages,
+                pdl=kernel.pdl,
+                label=self.schedule.label,
+            )
+            for kernel in self.kernels
+        ]
+
+
+def _ALIGNED_STRIDES(kernel: EmittedKernel) -> tuple[str, ...]:
+    return ()
+
+
+def lower(
+    recurrence: Recurrence,
+    shapes: Shapes,
+    *,
+    schedule: Schedule | None = None,
+    target: Target | None = None,
+    watch: Watch = lambda step, result: None,
+) -> Lowered:
+    """Recurrence -> closed form -> plan -> schedule -> kernels -> module. `target` None: any (no target features).
+
+    Raises `DerivationError`, `NoKernel`, `InvalidSchedule`.
+    """
+    watch("recurrence", recurrence)
+    form = derive(recurrence)
+    watch("closed-form", form)
+    plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shapes.key_heads, shapes.value_heads)
+    watch("plan", plan)
+    schedule = default_schedule(plan, shapes) if schedule is None else schedule
+    validate(schedule, plan, shapes)
+    if target is None or not target.pdl:
+        schedule = replace(schedule, pdl=False)
+    watch("schedule", schedule)
+    context = Context(plan, shapes, schedule)
+    kernels = emit_kernels(context)
+    watch("kernels", kernels)
+    text = module_text(context, kernels, str(recurrence), str(form))
+    watch("module", text)
+    return Lowered(recurrence, form, plan, shapes, schedule, tuple(kernels), text)
+
+
+def emit_kernels(context: Context) -> list[EmittedKernel]:
+    """The kernels of one layer in launch order, then commit."""
+    pdl = context.schedule.pdl
+    prepared = needs_prepare(context)
+    kernels = []
+    if prepared:
+        kernels.append(emit_prepare(context, launch_dependents=pdl))
+    if context.schedule.fusion == "split":
+        kernels.append(emit_factors(context, wait=pdl and prepared, launch_dependents=pdl))
+        kernels.append(emit_values(context, wait=pdl))
+    else:
+        kernels.append(emit_verify(context, wait=pdl and prepared))
+    kernels.append(emit_commit(context))
+    return kernels

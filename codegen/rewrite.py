@@ -1,0 +1,129 @@
+"""Small rewrites of IR expressions that several compiler stages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from fractions import Fraction
+
+from boleir.functions import L2_EPSILON
+from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Kind, Mul, Neg, Number, Sub, walk
+
+
+def rebuild(root: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """`root` with every node for which `change` gives an expression replaced by it, top first.
+
+    Nodes below a replaced one are not visited. Unchanged parts stay the same objects.
+    """
+    done: dict[int, Expr] = {}
+
+    def visit(node: Expr) -> Expr:
+        found = done.get(node.key)
+        if found is None:
+            found = change(node) or _with_children(node, visit)
+            done[node.key] = found
+        return found
+
+    return visit(root)
+
+
+def _with_children(node: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    changed = {}
+    for field in fields(node):
+        child = getattr(node, field.name)
+        if isinstance(child, Expr):
+            new = visit(child)
+            if new is not child:
+                changed[field.name] = new
+    return replace(node, **changed) if changed else node
+
+
+def is_number(expr: Expr, value: int) -> bool:
+    """Whether `expr` is the constant `value`."""
+    return isinstance(expr, Number) and expr.value == value
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether `expr` is known when compiling (numbers and dimensions only)."""
+    return all(isinstance(node, Number | Dim) or node.children for node in walk(expr))
+
+
+def constant_value(expr: Expr, dims: dict[str, int]) -> float:
+    """Value of a constant expression; `dims` gives `d_k` and `d_v`."""
+    match expr:
+        case Number(value=value):
+            return float(value)
+        case Dim(name=name):
+            return float(dims[name])
+        case Neg(arg=arg):
+            return -constant_value(arg, dims)
+        case Call(fn=fn, arg=arg):
+            from boleir.functions import FUNCTIONS
+
+            return float(FUNCTIONS[fn].numpy(constant_value(arg, dims)))
+        case Add(left=left, right=right):
+            return constant_value(left, dims) + constant_value(right, dims)
+        case Sub(left=left, right=right):
+            return constant_value(left, dims) - constant_value(right, dims)
+        case Mul(left=left, right=right):
+            return constant_value(left, dims) * constant_value(right, dims)
+        case Div(left=left, right=right):
+            return constant_value(left, dims) / constant_value(right, dims)
+    raise TypeError(f"not a constant: {type(expr).__name__}")
+
+
+def inverse_norm(vector: Expr) -> Expr:
+    """The scalar by which `l2norm` multiplies `vector`: rsqrt(vector^T vector + eps)."""
+    name = vector.hint or getattr(vector, "name", None)
+    square = Dot(Kind.HEAD, vector, vector)
+    padded = Add(Kind.HEAD, square, Number(Kind.HEAD, Fraction(str(L2_EPSILON))))
+    return Call(Kind.HEAD, "rsqrt", padded, hint=f"norm_{name}" if name else None)
+
+
+def expand_norms(root: Expr) -> Expr:
+    """`root` with every l2norm(x) written as a scalar times x, so that x itself can enter products exactly."""
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Call) and node.fn == "l2norm":
+            vector = expand_norms(node.arg)
+            return Mul(node.kind, inverse_norm(vector), vector, hint=node.hint)
+        return None
+
+    return rebuild(root, change)
+
+
+def split_scale(expr: Expr) -> tuple[list[Expr], Expr]:
+    """`expr` (a vector) as HEAD factors times a vector: the factors (divisors as reciprocals), the rest."""
+    match expr:
+        case Neg(arg=arg):
+            factors, base = split_scale(arg)
+            return [Number(Kind.HEAD, Fraction(-1)), *factors], base
+        case Mul(left=left, right=right) if left.kind is Kind.HEAD and right.kind is not Kind.HEAD:
+            factors, base = split_scale(right)
+            return [*split_factors(left), *factors], base
+        case Mul(left=left, right=right) if right.kind is Kind.HEAD and left.kind is not Kind.HEAD:
+            factors, base = split_scale(left)
+            return [*split_factors(right), *factors], base
+        case Div(left=left, right=right) if right.kind is Kind.HEAD and left.kind is not Kind.HEAD:
+            factors, base = split_scale(left)
+            return [*(reciprocal(f) for f in split_factors(right)), *factors], base
+    return [], expr
+
+
+def split_factors(expr: Expr) -> list[Expr]:
+    """A HEAD expression as a list of factors."""
+    match expr:
+        case Mul(left=left, right=right):
+            return split_factors(left) + split_factors(right)
+        case Div(left=left, right=right):
+            return split_factors(left) + [reciprocal(f) for f in split_factors(right)]
+        case Neg(arg=arg):
+            return [Number(Kind.HEAD, Fraction(-1)), *split_factors(arg)]
+    return [expr]
+
+
+def reciprocal(expr: Expr) -> Expr:
+    """1 / expr for a HEAD expression."""
+    if isinstance(expr, Number):
+        return Number(Kind.HEAD, 1 / expr.value)
+    return Call(Kind.HEAD, "reciprocal", expr, hint=f"inverse_{expr.hint}" if expr.hint else None)

@@ -1,0 +1,181 @@
+"""A schedule: everything the mathematics leaves open, as one value.
+
+The closed form says what the outputs are. A schedule says how many value columns one program takes, in which pieces
+the key dimension is walked, how the nilpotent system is solved, which stages share a launch, and in which precision
+products are taken. Any schedule that passes `validate` gives a correct kernel; which is fastest is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from math import comb
+from typing import Any
+
+from boleir.codegen.request import Shapes
+from boleir.codegen.resources import Footprint
+from boleir.codegen.plan import Plan
+from boleir.errors import ScheduleError
+
+FUSIONS = ("fused", "split")
+SOLVERS = ("horner", "levels", "inverse", "product")
+GATES = ("inline", "prepare")
+PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
+ORIENTATIONS = ("values", "nodes")
+COMMITS = ("replay", "factors")
+
+PRODUCT_TOLERANCE = 2e-5
+UNIT = {"fp32": 2.0**-17, "tf32": 2.0**-11, "bf16": 2.0**-8, "ieee": 2.0**-24}
+"""Round-off of one product under each precision plan."""
+
+
+class InvalidSchedule(ScheduleError):
+    """A schedule outside the space, or impossible for this recurrence or shape; the field is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One point of the schedule space. Sizes count elements; `warps` are 32 threads."""
+
+    fusion: str = "fused"
+    """`fused`: one launch per layer. `split`: factors once per head, then value tiles."""
+    solver: str = "horner"
+    """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`: (I+G)^-1 by cheap sweeps
+    on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)..., where its error bound allows."""
+    b_v: int = 64
+    """Value columns per program."""
+    b_k: int = 128
+    """Key chunk: the state is walked in pieces of this many key channels."""
+    node_block: int = 64
+    """Nodes per block; more nodes than one block are solved block by block."""
+    orientation: str = "values"
+    """What stands on the M side of the matrix products: value columns or nodes."""
+    gates: str = "prepare"
+    """Where row scalars (gates, norms) are computed: by the prepare kernel, or in the verify kernel itself."""
+    precision: str = "fp32"
+    """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no tensor cores."""
+    commit: str = "replay"
+    """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the commit sums it up."""
+    warps: int = 4
+    stages: int = 1
+    factor_warps: int = 4
+    pdl: bool = True
+    """Programmatic dependent launch between the kernels of a layer, where the target has it."""
+
+    @property
+    def label(self) -> str:
+        """The schedule in a few words: only what differs from the default."""
+        default = Schedule()
+        changed = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != getattr(default, f.name)]
+        return " ".join(changed) or "default"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Schedule:
+        """Inverse of `to_json`; unknown fields are refused."""
+        unknown = set(values) - {f.name for f in fields(cls)}
+        if unknown:
+            raise InvalidSchedule(f"unknown schedule field {sorted(unknown)[0]!r}")
+        return cls(**values)
+
+
+def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the field."""
+    _check_choices(schedule)
+    _check_blocks(schedule, shapes)
+    _check_solver(schedule, plan, shapes)
+
+
+def _check_choices(schedule: Schedule) -> None:
+    choices = {
+        "fusion": FUSIONS, "solver": SOLVERS, "gates": GATES, "precision": PRECISIONS,
+        "orientation": ORIENTATIONS, "commit": COMMITS, "warps": (1, 2, 4, 8, 16), "factor_warps": (1, 2, 4, 8, 16),
+    }  # fmt: skip
+    for name, allowed in choices.items():
+        if getattr(schedule, name) not in allowed:
+            raise InvalidSchedule(f"{name} must be one of {', '.join(map(str, allowed))}, not {getattr(schedule, name)!r}")
+    for name in ("b_v", "b_k", "node_block"):
+        size = getattr(schedule, name)
+        if size < 16 or size & (size - 1) or size > 512:
+            raise InvalidSchedule(f"{name} must be a power of two from 16 to 512, not {size}")
+    if not 1 <= schedule.stages <= 8:
+        raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
+
+
+def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
+    if schedule.node_block > 64:
+        raise InvalidSchedule(f"node_block {schedule.node_block} is above 64: a block must lie in one ancestor word")
+    for name, size in (("b_v", shapes.d_v), ("b_k", shapes.d_k), ("node_block", shapes.max_nodes)):
+        if getattr(schedule, name) > padded(size):
+            raise InvalidSchedule(f"{name} {getattr(schedule, name)} is above the padded size {padded(size)}")
+    if schedule.fusion == "split" and shapes.max_nodes > schedule.node_block:
+        raise InvalidSchedule(f"split needs all {shapes.max_nodes} nodes in one block, node_block is {schedule.node_block}")
+
+
+def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    shared = schedule.solver in ("inverse", "product") or schedule.fusion == "split"
+    if shared and any(pair.gain is not None for pair in plan.pairs):
+        raise InvalidSchedule(f"{schedule.solver}/{schedule.fusion} needs one inverse per head; a value-vector gain has one per channel")
+    if shared and len(plan.pairs) > 1:
+        raise InvalidSchedule(f"{schedule.solver}/{schedule.fusion} takes one erase/write pair per token, {plan.name} has {len(plan.pairs)}")
+    if schedule.fusion == "split" and schedule.commit == "factors":
+        raise InvalidSchedule("split folds the solve into the readout and has no U to store: commit must be replay")
+    if schedule.fusion == "split" and schedule.solver not in ("inverse", "product"):
+        raise InvalidSchedule("split shares an inverse between value tiles: solver must be inverse or product")
+    if schedule.fusion == "split" and schedule.orientation != "values":
+        raise InvalidSchedule("split is emitted with values on the M side only: orientation must be values")
+    if schedule.solver == "levels" and plan.form.micro_steps > 1:
+        raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {plan.form.micro_steps}")
+    if schedule.solver == "product" and plan.pairs:
+        error = product_error(schedule.precision, block_depth(schedule, shapes))
+        if error > PRODUCT_TOLERANCE and schedule.precision in ("fp32", "ieee"):
+            raise InvalidSchedule(
+                f"product: its error bound at depth {shapes.max_depth} is {error:.0e}, above {PRODUCT_TOLERANCE:.0e}",
+                mend="solver inverse, horner or levels",
+            )
+
+
+def product_error(precision: str, depth: int, beta: float = 1.0) -> float:
+    """Bound u * max_p beta^p C(d-1, p-1) for the log-depth product at depth d (identical keys attain it)."""
+    if depth < 1:
+        return UNIT[precision]
+    return UNIT[precision] * max(beta**p * comb(depth - 1, p - 1) for p in range(1, depth + 1))
+
+
+def padded(size: int) -> int:
+    """The power of two, at least 16, that holds `size`."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def blocks(schedule: Schedule, shapes: Shapes) -> int:
+    """Node blocks of a request."""
+    return -(-shapes.max_nodes // schedule.node_block)
+
+
+def block_depth(schedule: Schedule, shapes: Shapes) -> int:
+    """Most edges of a path that stays inside one node block."""
+    return min(shapes.max_depth, schedule.node_block - 1, shapes.max_nodes - 1)
+
+
+def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
+    """Estimated needs of one program of the verify kernel (shared memory in bytes, live 32-bit values)."""
+    nodes, piece = schedule.node_block, 2 if schedule.precision == "fp32" else 1
+    vectors = 1 + len(plan.pairs) + len(plan.writes)
+    operands = vectors * nodes * schedule.b_k * 2 * piece
+    systems = (1 if schedule.fusion == "split" else 2) * nodes * nodes * 2 * piece
+    unknowns = blocks(schedule, shapes) * max(1, len(plan.pairs)) * schedule.b_v * nodes
+    state = schedule.b_v * schedule.b_k
+    return Footprint(shared=operands + systems, live=state + unknowns + nodes * nodes, warps=schedule.warps)
+
+
+def default_schedule(plan: Plan, shapes: Shapes) -> Schedule:
+    """A good schedule without measuring: one fused launch for small trees, a shared inverse beyond."""
+    nodes = min(64, padded(shapes.max_nodes))
+    single = len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
+    b_k = min(128, padded(shapes.d_k))
+    if shapes.max_nodes <= 16 or shapes.max_nodes > 64 or not single or not plan.pairs:
+        b_v = min(32, padded(shapes.d_v))
+        return Schedule(b_v=b_v, b_k=b_k, node_block=nodes, warps=2 if nodes <= 16 else 4)
+    return Schedule(fusion="split", solver="inverse", b_v=min(64, padded(shapes.d_v)), b_k=b_k, node_block=nodes)
