@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from boleir.runtime.tree_batch import TreeBatch as TreeBatch
 
 _HOMES = {
-    "boleir.derive.derive": ("derive",),
     "boleir.errors": (
         "BoleirError",
         "CacheError",
@@ -143,6 +142,8 @@ _HOMES = {
     "boleir.runtime.pool": ("StatePool",),
     "boleir.runtime.tree_batch": ("TreeBatch",),
 }
+_PACKAGES = frozenset({"derive"})
+"""Packages that can be called, so that importing a part of one does not hide the function."""
 _HOME = {name: module for module, group in _HOMES.items() for name in group}
 
 __all__ = [
@@ -208,6 +209,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The public name, imported from its home on first use."""
+    if name in _PACKAGES:
+        return import_module(f"boleir.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'boleir' has no attribute '{name}'")

@@ -19,7 +19,7 @@ class Source:
 
     def line(self, number: int) -> str:
         """Line `number` (counted from 1) without its newline; empty when there is no such line."""
-        lines = self.text.splitlines()
+        lines = self.text.split("\n")
         return lines[number - 1] if 1 <= number <= len(lines) else ""
 
 
@@ -37,7 +37,9 @@ class Span:
 
     def excerpt(self) -> str:
         """The line with a caret under the span; long lines are cut around it."""
-        text = self.source.line(self.line).replace("\t", " ")
+        line = self.source.line(self.line).replace("\t", " ")
+        # Control characters must not reach a terminal by way of a message about them.
+        text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
         start = self.column - 1
         width = max(1, min(self.end_column, len(text) + 1) - self.column)
         first = max(0, start - 60)

@@ -112,8 +112,8 @@ class Actions(Transformer[Token, Any]):
                 span=self.text.span(values[0].start, values[-1].end),
             )
         names = [normal_name(target) for target in targets]
-        for target, name in zip(targets, names, strict=True):
-            if names.count(name) > 1:
+        for place, (target, name) in enumerate(zip(targets, names, strict=True)):
+            if name in names[:place]:
                 raise DuplicateName(
                     f"'{name}' is assigned twice in one statement", span=self._at(target)
                 )

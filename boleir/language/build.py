@@ -198,7 +198,8 @@ def diagonal(value: Meaning, span: Span | None) -> Meaning:
 def call(name: str, value: Meaning, span: Span | None) -> Term:
     """`name(value)` for a function of the table."""
     function = FUNCTIONS[name]
-    takes = " or ".join(NOUN[kind] for kind in Kind if kind in function.takes)
+    nouns = [NOUN[kind] for kind in Kind if kind in function.takes]
+    takes = " or ".join([", ".join(nouns[:-1]), nouns[-1]])
     if isinstance(value, Operator) or value.expr.kind not in function.takes:
         reason = ""
         if isinstance(value, Term) and value.expr.kind is Kind.STATE:

@@ -21,7 +21,7 @@ from boleir.language.actions import Actions
 from boleir.language.errors import BadSyntax, UnknownName, did_you_mean
 from boleir.language.syntax_errors import explain
 from boleir.language.text import prepare
-from boleir.language.tree_spec import TreeSpec
+from boleir.language.tree_spec import UNNAMED, TreeSpec
 
 _Item = TypeVar("_Item", Recurrence, TreeSpec)
 
@@ -66,7 +66,7 @@ def parse(text: str, name: str = "<text>") -> Recurrence:
 
 def parse_tree(text: str, name: str = "<tree>") -> TreeSpec:
     """One tree: `tree NAME = chain(8)`, or the right-hand side alone. Raises a `SpecError`."""
-    whole = text if text.split(maxsplit=1)[:1] == ["tree"] else f"tree tree = {text}"
+    whole = text if text.split(maxsplit=1)[:1] == ["tree"] else f"tree {UNNAMED} = {text}"
     trees = parse_module(whole, name).trees
     if len(trees) != 1:
         raise BadSyntax(f"{name}: expected one tree, found {len(trees)}")

@@ -40,6 +40,8 @@ LONGEST_EXPRESSION = 20_000
 """Characters after which `print_expression` leaves the rest out (sharing can make a text
 exponentially long).
 """
+LONGEST_DECIMAL = 60
+"""Decimal places up to which a constant is printed as a decimal."""
 
 _SUM, _TERM, _UNARY, _PRODUCT, _ATOM = 1, 2, 3, 4, 5
 _INFIX: dict[type[Expr], tuple[str, int, int, int]] = {
@@ -93,7 +95,9 @@ def print_number(value: Fraction) -> str:
     """A constant: decimal where that is exact and short, else a ratio."""
     sign, value = ("-", -value) if value < 0 else ("", value)
     places = 0
-    while value.denominator > 1 and places < 20 and (value * 10**places).denominator > 1:
+    while (
+        value.denominator > 1 and places < LONGEST_DECIMAL and (value * 10**places).denominator > 1
+    ):
         places += 1
     scaled = value * 10**places
     if scaled.denominator > 1:

@@ -15,6 +15,9 @@ from boleir.language.errors import DuplicateName, UnknownName, UnusedName, did_y
 from boleir.language.operators import IDENTITY, Meaning
 from boleir.language.terms import Term
 
+MAX_SHOWN = 16
+"""Names that a message lists at most."""
+
 
 @dataclass(slots=True)
 class Scope:
@@ -86,4 +89,6 @@ class Scope:
                 )
 
     def _listing(self) -> str:
-        return f"known here: {', '.join(['S', *self.values])}"
+        shown = ["S", *self.values][:MAX_SHOWN]
+        more = ", ..." if len(self.values) >= MAX_SHOWN else ""
+        return f"known here: {', '.join(shown)}{more}"

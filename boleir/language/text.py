@@ -23,12 +23,13 @@ from boleir.language.errors import (
     UnbalancedBracket,
 )
 
-MAX_CHARACTERS = 50_000
+MAX_CHARACTERS = 32_000
 """Longest text that is read; the longest shipped recurrence has about 2,000 characters."""
 MAX_BRACKETS = 2 * MAX_DEPTH
 """Deepest nesting of brackets; more than the printer ever needs for an expression of `MAX_DEPTH`.
 """
 
+_LONGEST_FILE = 4 * MAX_CHARACTERS + 3  # a character takes at most four bytes, the mark three
 _FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -55,18 +56,23 @@ class Text:
 
 
 def read_text(path: Path) -> str:
-    """Contents of a file, which must be UTF-8 (a byte order mark is accepted). Raises
-    `BadEncoding`, `OSError`.
+    """Contents of a file, which must be UTF-8 (a byte order mark is accepted).
+
+    Raises `BadEncoding`, `TextTooLong` (before more than a little is read), `OSError`.
     """
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(_LONGEST_FILE + 1)
+    if len(data) > _LONGEST_FILE:
+        raise _too_long(str(path), f"more than {_LONGEST_FILE:,} bytes")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadEncoding(f"{path}: the file is UTF-16", mend="save it as UTF-8")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
-        source = Source(str(path), data[:MAX_CHARACTERS].decode("utf-8", errors="replace"))
-        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        source = Source(str(path), data.decode("utf-8", errors="replace"))
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1) + 1
         raise BadEncoding(
             f"byte 0x{data[error.start]:02x} is not UTF-8",
             span=Span(source, line, column, column + 1),
@@ -74,15 +80,19 @@ def read_text(path: Path) -> str:
         ) from None
 
 
+def _too_long(name: str, size: str) -> TextTooLong:
+    return TextTooLong(
+        f"{name}: the text has {size}; at most {MAX_CHARACTERS:,} characters are read",
+        mend="put recurrences into several files",
+    )
+
+
 def prepare(text: str, name: str) -> Text:
     """Check `text` and join the lines that brackets hold together. Raises one of the errors
     imported above.
     """
     if len(text) > MAX_CHARACTERS:
-        raise TextTooLong(
-            f"{name}: the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read",
-            mend="put recurrences into several files",
-        )
+        raise _too_long(name, f"{len(text):,} characters")
     normal = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     bare = Text(Source(name, normal), "", tuple([0] + [m.end() for m in re.finditer("\n", normal)]))
     bad = _FORBIDDEN.search(normal)

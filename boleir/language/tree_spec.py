@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from boleir.errors import TreeError
 
+UNNAMED = "t"
+"""Name of a tree that was given none."""
 MAX_STATIC_NODES = 1024
 """Largest static tree; what a kernel takes is decided by the schedule."""
 
@@ -89,18 +91,18 @@ TreeSpec = StaticTree | BoundedTree
 """What a tree declaration of the language denotes."""
 
 
-def parents(*entries: int, name: str = "tree") -> StaticTree:
+def parents(*entries: int, name: str = UNNAMED) -> StaticTree:
     """The static tree with the given parents, -1 for a root."""
     return StaticTree(name, tuple(entries))
 
 
-def chain(nodes: int, *, name: str = "tree") -> StaticTree:
+def chain(nodes: int, *, name: str = UNNAMED) -> StaticTree:
     """`nodes` nodes in a row; depth `nodes - 1`."""
     _bounded(name, nodes, nodes)
     return StaticTree(name, tuple(range(-1, nodes - 1)))
 
 
-def beam(*, width: int, depth: int, name: str = "tree") -> StaticTree:
+def beam(*, width: int, depth: int, name: str = UNNAMED) -> StaticTree:
     """A root and below it `depth` levels of `width` nodes, each continuing its own beam: 1 + width
     * depth nodes.
     """
@@ -108,12 +110,12 @@ def beam(*, width: int, depth: int, name: str = "tree") -> StaticTree:
     return StaticTree(name, (-1,) + (0,) * width + tuple(range(1, 1 + width * (depth - 1))))
 
 
-def dynamic(*, nodes: int, depth: int, name: str = "tree") -> BoundedTree:
+def dynamic(*, nodes: int, depth: int, name: str = UNNAMED) -> BoundedTree:
     """Any tree within the two bounds."""
     return BoundedTree(name, nodes, depth)
 
 
-def from_networkx(graph: object, *, name: str = "tree") -> StaticTree:
+def from_networkx(graph: object, *, name: str = UNNAMED) -> StaticTree:
     """The static tree of a networkx `DiGraph` whose edges lead from parent to child.
 
     Nodes are numbered parents first, siblings in the order the graph holds them. Raises `TreeError`
