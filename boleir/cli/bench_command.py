@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -11,30 +12,47 @@ from boleir.errors import BoleirError
 
 SUMMARY = "measure verification against public kernels, side by side, on this GPU"
 EXAMPLES = (
+    "python -m benchmarks.fetch_peers      # once: the public kernels to compare with",
     "bolec bench",
-    "bolec bench -- --help",
-    "bolec bench -- --peers .peers",
+    "bolec bench --rows 1x64x8 16x64x8 --mode core --peers .peers",
+    "bolec bench --json -- --rounds 50     # anything after -- goes to `python -m benchmarks.run`",
 )
+PASSED_ON = ("rows", "mode", "peers", "name", "out")
 
 
 class NoBenchmarks(BoleirError):
-    """The measurements are not part of the installed package and no checkout was found."""
+    """The measurements cannot run here; the message says why."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's own options."""
-    parser.add_argument(
-        "arguments",
-        nargs="*",
-        metavar="ARGUMENT",
-        help="given to `python -m benchmarks.run`; put -- before the first",
-    )
+    """The command's own options: the most used of the runner's."""
+    add = parser.add_argument
+    add("--rows", nargs="+", metavar="ROW", help="BATCHxNODES[xDEPTH], or names of sets of rows")
+    add("--mode", nargs="+", choices=("core", "full"), help="core, or with convolution and commit")
+    add("--peers", metavar="FOLDER", help="folder filled by `python -m benchmarks.fetch_peers`")
+    add("--name", help="name of the result file")
+    add("--out", metavar="FOLDER", help="folder of the result file")
+    add("arguments", nargs="*", metavar="ARGUMENT", help="after --: given to the runner as it is")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Hand over to the runner."""
-    arguments = [*args.arguments, *(["--json"] if args.json else [])]
-    return find_runner()(arguments) or 0
+    """Hand over to the runner. Raises `NoBenchmarks`."""
+    main = find_runner()
+    import torch
+
+    if not torch.cuda.is_available():
+        raise NoBenchmarks("no GPU found: times mean something only on one")
+    return main(runner_arguments(args)) or 0
+
+
+def runner_arguments(args: argparse.Namespace) -> list[str]:
+    """What the runner is called with."""
+    passed = []
+    for name in PASSED_ON:
+        value = getattr(args, name)
+        if value is not None:
+            passed += [f"--{name}", *(value if isinstance(value, list) else [value])]
+    return [*passed, *(["--json"] if args.json else []), *args.arguments]
 
 
 def find_runner() -> Callable[[list[str]], int | None]:
@@ -42,8 +60,6 @@ def find_runner() -> Callable[[list[str]], int | None]:
 
     Raises `NoBenchmarks`.
     """
-    import sys
-
     import boleir
 
     root = Path(boleir.__file__).resolve().parent.parent

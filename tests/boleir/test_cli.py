@@ -74,9 +74,9 @@ def test_the_examples_parse(name: str) -> None:
     import shlex
 
     for example in command_module(name).EXAMPLES:
-        words = shlex.split(example.split(" > ")[0])
-        assert words[:2] == ["bolec", name]
-        if "--help" not in words:
+        words = shlex.split(example.split(" > ")[0], comments=True)
+        if words[0] == "bolec":
+            assert words[1] == name
             build_parser().parse_args(join_parents(words[1:]))
 
 
@@ -221,6 +221,35 @@ def test_a_tree_that_begins_with_a_minus_is_no_option() -> None:
     assert join_parents(["x", "--tree", "--json"]) == ["x", "--tree", "--json"]
 
 
+def test_explain_prints_the_closed_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "gdn", "--tree", "-1,0,0,1"]) == 0
+    text = capsys.readouterr().out
+    assert "Lemma 2" in text
+    assert "G[3,1]" in text
+    assert "G[3,2]" not in text
+    assert main(["explain", "gdn", "--latex"]) == 0
+    assert "\\begin{align" in capsys.readouterr().out
+
+
+def test_explain_json_holds_text_and_tree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "gdn", "--json", "--tree", "chain(3)"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["recurrence"] == "gdn"
+    assert "chain(3)" in shown["tree"]
+    assert shown["text"].startswith("recurrence gdn(")
+    assert "Theorem" in shown["explanation"]
+
+
+def test_a_mistake_in_a_file_is_shown_with_its_place(
+    bole_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bole_file.write_text(BOLE.replace("S^T q", "S^T w"))
+    assert main(["explain", str(bole_file)]) == 1
+    text = capsys.readouterr().err
+    assert f"{bole_file}:3:" in text
+    assert "^" in text
+
+
 def test_compile_asks_for_what_was_said(
     pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,6 +330,33 @@ def test_progress_rewrites_a_terminal(
         progress("a long line")
         progress("short")
     assert capsys.readouterr().err == "\ra long line\rshort      \r     \r"
+
+
+def test_bench_hands_its_options_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    seen: list[str] = []
+
+    def runner(options: list[str]) -> int:
+        seen.extend(options)
+        return 3
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(command_module("bench"), "find_runner", lambda: runner)
+    argv = ["bench", "--rows", "1x16", "16x64x8", "--peers", "p", "--json", "--", "--rounds", "5"]
+    assert main(argv) == 3
+    expected = ["--rows", "1x16", "16x64x8", "--peers", "p", "--json", "--rounds", "5"]
+    assert seen == expected
+
+
+def test_bench_without_a_gpu_fails_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["bench"]) == 1
+    assert capsys.readouterr().err.startswith("bolec bench: no GPU found")
 
 
 def test_bench_outside_a_checkout_says_what_to_do(
