@@ -15,13 +15,19 @@ import dataclasses
 import hashlib
 import importlib.util
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from boleir.codegen.binary_facts import (
+    amd_usage,
+    assembler_version,
+    nvidia_usage,
+    parameter_count,
+    scratch_sizes,
+)
 from boleir.codegen.worker_process import serve
 
 
@@ -128,61 +134,6 @@ def explain(error: BaseException, source: str) -> Rejected:
         if re.search(r"\b(error|fatal)\b\s*:?", line) and "ptxas" in line and "failed" not in line:
             return Rejected("assembly", line.strip())
     return Rejected("lowering", f"{type(error).__name__}: {first_line(error)}")
-
-
-def nvidia_usage(binary: bytes, scratch: Path) -> tuple[int | None, int | None]:
-    """Registers per thread and stack bytes (spills) of a cubin, by the toolkit's own reader."""
-    tool = _tool("cuobjdump")
-    if tool is None:
-        return None, None
-    path = scratch / "usage.cubin"
-    path.write_bytes(binary)
-    done = subprocess.run([tool, "-res-usage", str(path)], capture_output=True, text=True)
-    match = re.search(r"REG:(\d+)\s+STACK:(\d+)", done.stdout)
-    return (int(match.group(1)), int(match.group(2))) if match else (None, None)
-
-
-def amd_usage(assembly: str) -> tuple[int | None, int | None]:
-    """Vector registers and private bytes (spills) from the metadata at the end of the listing."""
-    registers = re.search(r"\.vgpr_count:\s*(\d+)", assembly)
-    private = re.search(r"\.private_segment_fixed_size:\s*(\d+)", assembly)
-    return (
-        int(registers.group(1)) if registers else None,
-        int(private.group(1)) if private else None,
-    )
-
-
-def _tool(name: str) -> str | None:
-    from triton import knobs
-
-    try:
-        return str(getattr(knobs.nvidia, name).path)
-    except Exception:
-        return None
-
-
-def assembler_version(backend: str, arch: int | str) -> str:
-    """Version of the assembler that made the binary, or "" where there is none of its own."""
-    if backend != "cuda":
-        return ""
-    from triton.backends.nvidia.compiler import get_ptxas_version
-
-    match = re.search(r"V(\d+[\d.]*)", get_ptxas_version(arch))
-    return match.group(1) if match else ""
-
-
-def parameter_count(assembly: str, backend: str) -> int:
-    """Parameters of the kernel's entry, the compiler's own trailing scratch pointers included."""
-    if backend == "cuda":
-        header = re.search(r"\.entry\s+\S+?\((.*?)\)", assembly, re.DOTALL)
-        return len(re.findall(r"\.param\b", header.group(1))) if header else 0
-    return len(re.findall(r"\.value_kind:\s*(?:global_buffer|by_value)", assembly))
-
-
-def scratch_sizes(facts: Any) -> list[int]:
-    """Bytes of global and of profiling scratch; older versions do not report them for AMD."""
-    names = ("global_scratch_size", "profile_scratch_size")
-    return [getattr(facts, name, None) or 0 for name in names]
 
 
 def compile_one(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) -> dict[str, Any]:

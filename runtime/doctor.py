@@ -10,48 +10,20 @@ from __future__ import annotations
 import os
 import platform
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-from boleir.codegen.kernel_spec import CompiledKernel, Job
-from boleir.codegen.launch_spec import LaunchSpec
+from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offline import CompilePool
 from boleir.codegen.targets import TARGETS, Target, UnknownTarget, target_of
 from boleir.codegen.worker_process import WorkerProcess
 from boleir.errors import BoleirError, LaunchError
 from boleir.runtime.cache_root import preferred_cache_root
+from boleir.runtime.dots import try_dots
 from boleir.runtime.driver import cuda_driver
-from boleir.runtime.probes import PROBES, probe_source, probe_specs
-
-
-class Status(StrEnum):
-    """How a finding is to be taken."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report."""
-
-    subject: str
-    status: Status
-    text: str
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """The same in numbers, for programs."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
+from boleir.runtime.findings import Finding, Status
+from boleir.runtime.probes import probe_source, probe_specs
 
 Announce = Callable[[str], None]
 """Called with what is about to be done, for progress."""
@@ -75,7 +47,7 @@ def examine(*, timeout: float = 120.0, announce: Announce = lambda _: None) -> I
         yield Finding("dots", Status.SKIPPED, "no GPU that compiled kernels run on")
     else:
         announce("trying dots with known answers")
-        yield from _dots(target, timeout)
+        yield from try_dots(target, timeout)
 
 
 def _python() -> Finding:
@@ -179,64 +151,3 @@ def _compilation(timeout: float) -> Iterator[Finding]:
         tool = f"ptxas {result.assembler}, " if result.assembler else ""
         text = f"{tool}{result.registers} registers, {result.size} bytes, {result.seconds:.1f} s"
         yield Finding(subject, Status.OK, text, result.facts)
-
-
-def _dots(target: Target, timeout: float) -> Iterator[Finding]:
-    """Run every probe on the first GPU, in a process that is replaced when it dies or hangs."""
-    specs, source = probe_specs(), probe_source()
-    with CompilePool(timeout=timeout) as pool:
-        compiled = pool.run([Job(source, spec, target) for spec in specs])
-    with tempfile.TemporaryDirectory(prefix="boleir-probes-") as folder, _Prober(timeout) as prober:
-        for number, (spec, kernel) in enumerate(zip(specs, compiled, strict=True)):
-            subject = f"dot {spec.name}, {spec.num_warps} warps"
-            if isinstance(kernel, BoleirError):
-                yield Finding(subject, Status.FAILED, kernel.message)
-                continue
-            launch = LaunchSpec.of(spec, kernel, ("1", "1", "1"))
-            yield prober.try_one(subject, launch, kernel, Path(folder) / f"{number}.cubin")
-
-
-class _Prober:
-    """Keeps a probing process alive across probes."""
-
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self._worker: WorkerProcess | None = None
-
-    def __enter__(self) -> _Prober:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def try_one(
-        self, subject: str, launch: LaunchSpec, kernel: CompiledKernel, path: Path
-    ) -> Finding:
-        """The finding for one compiled probe."""
-        path.write_bytes(kernel.binary)
-        if self._worker is None:
-            self._worker = WorkerProcess("boleir.runtime.probes", lambda _: os.environ)
-        request = {"do": "probe", "launch": launch.to_json(), "binary": str(path)}
-        try:
-            error = self._worker.ask(request, self._timeout)["error"]
-        except TimeoutError:
-            self._end()
-            return Finding(subject, Status.FAILED, f"no result after {self._timeout:g} s")
-        except EOFError:
-            words = self._worker.last_words()
-            self._end()
-            return Finding(subject, Status.FAILED, f"the process died ({words})")
-        return judge(subject, launch.kernel, error)
-
-
-def judge(subject: str, kernel: str, error: float) -> Finding:
-    """Whether a probe's relative error is within what its precision allows."""
-    tolerance = next(probe.tolerance for probe in PROBES if probe.kernel == kernel)
-    status = Status.OK if error <= tolerance else Status.FAILED
-    text = f"relative error {error:.1e}, allowed {tolerance:.0e}"
-    return Finding(subject, status, text, {"error": error, "tolerance": tolerance})

@@ -23,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding; fail when one of them failed."""
-    from boleir.runtime.doctor import Status, examine
+    from boleir.runtime.doctor import examine
+    from boleir.runtime.findings import Status
 
     with Progress(quiet=args.quiet) as progress:
         findings = list(examine(timeout=args.timeout, announce=progress))

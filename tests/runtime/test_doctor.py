@@ -11,8 +11,10 @@ from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offline import CompilePool, all_compiled
 from boleir.codegen.targets import TARGETS
 from boleir.codegen.worker_process import WorkerProcess
-from boleir.runtime import doctor
-from boleir.runtime.doctor import Finding, Status, examine, judge
+from boleir.runtime import doctor, dots
+from boleir.runtime.doctor import examine
+from boleir.runtime.dots import judge
+from boleir.runtime.findings import Finding, Status
 from boleir.runtime.probes import PROBES, WARPS, probe_source, probe_specs, relative_error
 from tests.codegen.sample import fake_kernel, launch
 
@@ -120,9 +122,10 @@ def test_crashes_and_hangs_are_findings(
 ) -> None:
     monkeypatch.setattr(_Dying, "failure", failure)
     monkeypatch.setattr(doctor, "WorkerProcess", _Dying)
+    monkeypatch.setattr(dots, "WorkerProcess", _Dying)
     gpu = doctor._ask_gpus(9)
     spec = probe_specs()[0]
-    with doctor._Prober(9) as prober:
+    with dots.Prober(9) as prober:
         dot = prober.try_one("dot", launch(spec), fake_kernel(spec, "sm_90"), tmp_path / "x")
     for finding in (gpu, dot):
         assert finding.status is Status.FAILED
