@@ -1,7 +1,7 @@
 """Try the products emitted kernels are made of, with known answers, on the GPU that is present.
 
-The probes share a process as long as it lives: a probe that crashes or hangs it is a finding, and the
-next one gets a fresh process.
+The probes share a process as long as it lives: a probe that crashes or hangs it is a finding, and
+the next one gets a fresh process.
 """
 
 from __future__ import annotations
