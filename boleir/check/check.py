@@ -1,0 +1,206 @@
+"""`check`: the proof, the float64 comparison and the kernels, in this order, as one report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from boleir.check.inputs import Case, Sample, Shape, cases, round_bf16, sample
+from boleir.check.proof import prove
+from boleir.check.report import Finding, Report
+from boleir.derive.closed_form import ClosedForm
+from boleir.derive.derive import derive
+from boleir.ir import Recurrence
+from boleir.oracle.closed import closed_form
+from boleir.oracle.sequential import sequential
+from boleir.oracle.values import Array
+
+FLOAT64_LIMIT = 1e-9
+"""Per-node error that float64 may show between walk and closed form, over all adversarial cases."""
+KERNEL_LIMIT = 2e-5
+"""Per-node error of a kernel with the default precision plan."""
+SCALE_FLOOR = 1e-30
+"""Nodes whose output is this much smaller than the largest are measured against that instead:
+below it, float64 itself has lost the digits to underflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """What a kernel gave for a sample."""
+
+    output: Array
+    """[T, HV, d_v]."""
+    state: Array | None = None
+    """State after committing `Sample.accepted`, [HV, d_k, d_v], or None if it was not run."""
+
+
+Kernel: TypeAlias = Callable[[Sample], KernelRun]
+"""Runs a compiled kernel on one request. Given from outside: this layer knows no GPU."""
+
+
+def check(
+    recurrence: Recurrence,
+    *,
+    form: ClosedForm | None = None,
+    trees: int = 25,
+    seed: int = 0,
+    shape: Shape | None = None,
+    nodes: int = 17,
+    over: Sequence[Case] | None = None,
+    kernels: Mapping[str, Kernel] | None = None,
+    kernel_shape: Shape | None = None,
+    kernel_nodes: int = 64,
+    kernel_limit: float = KERNEL_LIMIT,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Whether the closed form is the recurrence, and whether the kernels compute it.
+
+    `trees` random trees in exact arithmetic, where also every mutant must be told apart; then float64
+    over the adversarial cases `over` (default: all) at `shape` and `nodes`; then each of `kernels`
+    over the same cases at `kernel_shape` with bf16 token inputs, against the float64 walk. `form`
+    replaces the derived closed form (to check a hand-made one).
+    """
+    form = derive(recurrence) if form is None else form
+    over = cases() if over is None else over
+    findings = _proof_findings(form, trees, seed, progress)
+    findings += _float_findings(form, over, shape or Shape(), nodes, seed, progress)
+    notes = [f"assumes {text}" for text in form.assumptions]
+    for name, kernel in (kernels or {}).items():
+        findings.append(
+            _kernel_finding(
+                form,
+                name,
+                kernel,
+                over,
+                kernel_shape or shape or Shape(),
+                kernel_nodes,
+                seed,
+                kernel_limit,
+                progress,
+            )
+        )
+    if not kernels:
+        notes.append("no compiled kernels were given, so none were run")
+    return Report(recurrence.name, tuple(findings), tuple(notes))
+
+
+def node_errors(output: Array, reference: Array) -> Array:
+    """Per node (first axis): norm of the difference over the norm of the reference.
+
+    Where both are zero the error is 0; see `SCALE_FLOOR` for nodes that underflow. NaN counts as
+    infinite.
+    """
+    count = len(reference)
+    difference = np.asarray(output, dtype=np.float64) - reference
+    size = np.linalg.norm(reference.reshape(count, -1), axis=1)
+    error = np.linalg.norm(difference.reshape(count, -1), axis=1)
+    floor = SCALE_FLOOR * np.max(size, initial=0.0)
+    scale = np.maximum(np.maximum(size, floor), np.finfo(np.float64).tiny)
+    return np.nan_to_num(error / scale, nan=np.inf)
+
+
+def _proof_findings(
+    form: ClosedForm, trees: int, seed: int, progress: Callable[[str], None] | None
+) -> list[Finding]:
+    proof = prove(form, trees=trees, seed=seed, progress=progress)
+    findings = [
+        Finding(
+            "closed form equals the sequential recurrence in exact rational arithmetic, random trees",
+            proof.trials,
+            proof.failure is None,
+            where=proof.failure or "",
+        )
+    ]
+    if proof.mutants:
+        missed = [name for name, seen in proof.mutants.items() if not seen]
+        findings.append(
+            Finding(
+                "wrong rules are told apart from the closed form",
+                len(proof.mutants),
+                not missed,
+                where=", ".join(missed),
+                details={"mutants": list(proof.mutants)},
+            )
+        )
+    return findings
+
+
+@dataclass(slots=True)
+class _Worst:
+    """The largest error so far and where it was."""
+
+    error: float = 0.0
+    where: str = ""
+
+    def take(self, errors: Array, case: Case, what: str) -> None:
+        if len(errors) and float(np.max(errors)) > self.error:
+            node = int(np.argmax(errors))
+            self.error = float(errors[node])
+            self.where = f"{case.name}, {what} of node {node}"
+
+
+def _float_findings(
+    form: ClosedForm,
+    over: Sequence[Case],
+    shape: Shape,
+    nodes: int,
+    seed: int,
+    progress: Callable[[str], None] | None,
+) -> list[Finding]:
+    outputs, commits = _Worst(), _Worst()
+    for count, case in enumerate(over):
+        if progress is not None and count % 20 == 0:
+            progress(f"float64: case {count + 1} of {len(over)}, {case.name}")
+        drawn = sample(form, case, shape, nodes=nodes, seed=seed)
+        walk = sequential(form.recurrence, **drawn.arguments)
+        solution = closed_form(form, **drawn.arguments)
+        outputs.take(node_errors(solution.output, walk.output), case, "output")
+        states = np.stack([walk.states[n] for n in range(len(drawn.parents))])
+        committed = np.stack([solution.commit(n) for n in range(len(drawn.parents))])
+        commits.take(node_errors(committed, states), case, "commit")
+    return [
+        Finding(
+            f"{what} in float64, adversarial inputs",
+            len(over),
+            worst.error <= FLOAT64_LIMIT,
+            worst.error,
+            FLOAT64_LIMIT,
+            worst.where,
+        )
+        for what, worst in (("outputs", outputs), ("commits", commits))
+    ]
+
+
+def _kernel_finding(
+    form: ClosedForm,
+    name: str,
+    kernel: Kernel,
+    over: Sequence[Case],
+    shape: Shape,
+    nodes: int,
+    seed: int,
+    limit: float,
+    progress: Callable[[str], None] | None,
+) -> Finding:
+    worst = _Worst()
+    for count, case in enumerate(over):
+        if progress is not None and count % 20 == 0:
+            progress(f"{name}: case {count + 1} of {len(over)}, {case.name}")
+        drawn = sample(form, case, shape, nodes=nodes, seed=seed, rounding=round_bf16)
+        walk = sequential(form.recurrence, **drawn.arguments, keep=(drawn.accepted,))
+        run = kernel(drawn)
+        worst.take(node_errors(run.output, walk.output), case, "output")
+        if run.state is not None and drawn.accepted >= 0:
+            reference = walk.states[drawn.accepted]
+            worst.take(node_errors(run.state[None], reference[None]), case, "commit")
+    return Finding(
+        f"kernel {name} against the float64 walk",
+        len(over),
+        worst.error <= limit,
+        worst.error,
+        limit,
+        worst.where,
+    )
