@@ -94,12 +94,12 @@ def collect(
     assembly: bool = False,
 ) -> Artifact:
     """Lay the builds of all targets out as one folder; `assembly` adds the listings (PTX)."""
-    one_source = len({build.source for build in builds}) == 1
+    sources = _source_files(builds)
     files: dict[str, bytes] = {}
     variants = []
     toolchain: dict[str, str] = {}
     for build in builds:
-        source = "kernels.py" if one_source else f"kernels.{build.target}.py"
+        source = sources[build.source]
         files[source] = build.source.encode()
         binaries, report = {}, {}
         for launch, kernel in build.kernels:
@@ -131,6 +131,14 @@ def collect(
         extra=dict(extra or {}),
         files=files,
     )
+
+
+def _source_files(builds: Sequence[TargetBuild]) -> dict[str, str]:
+    """File of each distinct module: `kernels.py`, or named after the first target that has it."""
+    first: dict[str, str] = {}
+    for build in builds:
+        first.setdefault(build.source, f"kernels.{build.target}.py")
+    return first if len(first) > 1 else dict.fromkeys(first, "kernels.py")
 
 
 def dump(content: Any) -> bytes:

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     """Compile, write the folder, say what is in it."""
     recurrence = find_recurrence(args.recurrence)
     from boleir.codegen.artifact_folder import check_replaceable, write
-    from boleir.codegen.pipeline import build
+    from boleir.codegen.build import build
     from boleir.codegen.request import Request
     from boleir.codegen.targets import targets
 

@@ -42,9 +42,9 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         options["show"]("schedule", "b_v = 64")
         return artifact(*request.targets)
 
-    module = ModuleType("boleir.codegen.pipeline")
+    module = ModuleType("boleir.codegen.build")
     module.build = build  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "boleir.codegen.pipeline", module)
+    monkeypatch.setitem(sys.modules, "boleir.codegen.build", module)
     return seen
 
 

@@ -43,6 +43,8 @@ def test_sources_that_differ_get_a_file_each() -> None:
     assert made.source("gfx942") == "# other"
     assert made.variant("gfx942").source == "kernels.gfx942.py"
     assert made.variant("gfx942").binaries["add"] == "kernels/add.gfx942.hsaco"
+    shared = artifact("sm_80", "sm_90", "gfx942", sources={"sm_90": "# other"})
+    assert shared.variant("gfx942").source == "kernels.sm_80.py"
     assert made.toolchain == {"triton": "3.9.0", "ptxas sm_90": "13.0"}
 
 

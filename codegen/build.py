@@ -1,0 +1,144 @@
+"""From a request to a compiled folder's content: lower for every target, compile all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from boleir.codegen.artifact import Artifact, TargetBuild, collect
+from boleir.codegen.kernel_spec import CompiledKernel, Job
+from boleir.codegen.launch_spec import LaunchSpec
+from boleir.codegen.offline import CompilePool, all_compiled
+from boleir.codegen.pipeline import Lowered, lower
+from boleir.codegen.plan import make_plan
+from boleir.codegen.request import Request
+from boleir.codegen.resources import ResourceLimit, check
+from boleir.codegen.schedule import Schedule, default_schedule, footprint
+from boleir.codegen.targets import Target
+from boleir.codegen.targets import target as find_target
+from boleir.derive.derive import derive
+from boleir.errors import BoleirError
+
+Say = Callable[[str], None]
+"""Called with what is being done, for progress."""
+
+Show = Callable[[str, str], None]
+"""Called after each step of the lowering with its name and its result as text."""
+
+SPILL_TOLERANCE = 4.0
+"""How far a variant's estimated registers may exceed what a thread can have before it is refused:
+the estimate is coarse, and the compiler keeps much of what it counts in shared memory."""
+
+
+def build(
+    request: Request,
+    *,
+    choices: Mapping[str, Any] | None = None,
+    progress: Say = lambda _: None,
+    show: Show = lambda step, text: None,
+    workers: int | None = None,
+    assembly: bool = False,
+    pool: CompilePool | None = None,
+) -> Artifact:
+    """Lower and compile `request` for all its targets.
+
+    `choices` replaces fields of the default schedule; `assembly` keeps the listings. Raises a
+    `DerivationError`, `ScheduleError` or `CompileError` naming what is wrong.
+    """
+    wanted = [find_target(name) for name in request.targets]
+    schedule = scheduled(request, choices or {})
+    lowered: list[Lowered] = []
+    for target in wanted:
+        progress(f"lowering for {target.name}")
+        lowered.append(lower_one(request, schedule, target, show if not lowered else None))
+    jobs = [
+        Job(made.text, spec, target)
+        for made, target in zip(lowered, wanted, strict=True)
+        for spec in made.specs()
+    ]
+    if pool is not None:
+        compiled = _compile(pool, jobs, progress)
+    else:
+        with CompilePool(workers) as own:
+            compiled = _compile(own, jobs, progress)
+    builds = []
+    for made, target in zip(lowered, wanted, strict=True):
+        kernels, compiled = compiled[: len(made.kernels)], compiled[len(made.kernels) :]
+        builds.append(_target_build(made, target, kernels))
+    return collect(
+        builds,
+        name=request.recurrence.name,
+        recurrence=str(request.recurrence),
+        closed_form=str(lowered[0].form),
+        shapes={k: v for k, v in request.shapes.to_json().items() if isinstance(v, int)},
+        dtypes={"vectors": request.shapes.dtype, "state": request.shapes.state_dtype},
+        extra={"request": request.shapes.to_json()},
+        assembly=assembly,
+    )
+
+
+def scheduled(request: Request, choices: Mapping[str, Any]) -> Schedule | None:
+    """The default schedule with `choices` put in, or None where there are none."""
+    if not choices:
+        return None
+    shapes = request.shapes
+    plan = make_plan(
+        derive(request.recurrence).normal,
+        shapes.d_k,
+        shapes.d_v,
+        shapes.key_heads,
+        shapes.value_heads,
+    )
+    return replace(default_schedule(plan, shapes), **choices)
+
+
+def lower_one(
+    request: Request, schedule: Schedule | None, target: Target, show: Show | None
+) -> Lowered:
+    """The kernels of one target as text, refused here when they cannot fit on it."""
+
+    def watch(step: str, result: Any) -> None:
+        if show is not None:
+            show(step, step_text(step, result))
+
+    made = lower(request.recurrence, request.shapes, schedule=schedule, target=target, watch=watch)
+    try:
+        check(footprint(made.schedule, made.plan, made.shapes), target, spill=SPILL_TOLERANCE)
+    except ResourceLimit as error:
+        error.message = f"{request.recurrence.name} ({made.schedule.label}): {error.message}"
+        error.mend = "smaller b_v, b_k or node_block"
+        raise
+    return made
+
+
+def step_text(step: str, result: Any) -> str:
+    """What `--print-after` shows of a step."""
+    if step == "kernels":
+        return "\n".join(
+            f"{kernel.name}: grid {' x '.join(kernel.grid)}, {kernel.warps} warps"
+            for kernel in result
+        )
+    return str(result)
+
+
+def _compile(pool: CompilePool, jobs: list[Job], progress: Say) -> list[CompiledKernel]:
+    def told(done: int, total: int, result: CompiledKernel | BoleirError) -> None:
+        what = f"{result.name} for {result.target}" if isinstance(result, CompiledKernel) else ""
+        progress(f"[{done}/{total}] compiled {what or 'one with an error'}")
+
+    progress(f"compiling {len(jobs)} kernels")
+    return all_compiled(pool.run(jobs, told))
+
+
+def _target_build(made: Lowered, target: Target, kernels: list[CompiledKernel]) -> TargetBuild:
+    launches = [
+        LaunchSpec.of(spec, kernel, emitted.grid)
+        for spec, kernel, emitted in zip(made.specs(), kernels, made.kernels, strict=True)
+    ]
+    return TargetBuild(
+        target.name,
+        made.text,
+        made.schedule.to_json(),
+        list(zip(launches, kernels, strict=True)),
+    )
