@@ -1,8 +1,8 @@
 """Every error a user of boleir can meet, and how an error points at the text that caused it.
 
-One class per message family, all below `BoleirError`, so that a caller can catch as coarsely or as finely as it
-likes. An error that stems from text carries a `Span`; printing it shows the file, the line, a caret under the
-offending characters and, where there is one, the mend.
+One class per message family, all below `BoleirError`, so that a caller can catch as coarsely or as
+finely as it likes. An error that stems from text carries a `Span`; printing it shows the file, the
+line, a caret under the offending characters and, where there is one, the mend.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that spans refer to: a `.bole` file, a string, or the Python file of a traced function."""
+    """A text that spans refer to: a `.bole` file, a string, the Python file of a function."""
 
     name: str
     text: str
@@ -25,7 +25,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of one line of a source. Lines and columns count from 1; `end_column` is exclusive."""
+    """A stretch of one line. Lines and columns count from 1; `end_column` is exclusive."""
 
     source: Source
     line: int
@@ -50,7 +50,7 @@ class Span:
 
 
 class BoleirError(Exception):
-    """Root of the tree. `span` points at the text in question, `mend` says what would be accepted."""
+    """Root of the tree. `span` points at the text, `mend` says what would be accepted."""
 
     def __init__(self, message: str, *, span: Span | None = None, mend: str | None = None) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class SpecError(BoleirError):
 
 
 class DerivationError(BoleirError):
-    """The recurrence is well formed, but no closed form over a tree exists or is supported for it."""
+    """The recurrence is well formed, but no closed form over a tree exists or is supported."""
 
 
 class CheckError(BoleirError):
@@ -91,7 +91,12 @@ class TreeError(BoleirError):
     """A proposal tree is malformed; request and node are named."""
 
     def __init__(
-        self, message: str, *, request: int | None = None, node: int | None = None, mend: str | None = None
+        self,
+        message: str,
+        *,
+        request: int | None = None,
+        node: int | None = None,
+        mend: str | None = None,
     ) -> None:
         where = [f"request {request}"] if request is not None else []
         where += [f"node {node}"] if node is not None else []
@@ -105,4 +110,7 @@ class CacheError(BoleirError):
 
 
 class LaunchError(BoleirError):
-    """A kernel was called with arguments that do not fit it; the argument and the expected shape are named."""
+    """A kernel was called with arguments that do not fit it.
+
+    The argument and the expected shape are named.
+    """

@@ -1,16 +1,17 @@
 """The recurrence IR: what both front ends produce and everything else consumes.
 
-A `Recurrence` is two expressions over the inputs of one token and the state of the token's parent: the updated
-state and the output. There are no statements: an intermediate name of the source survives only as a `hint` for
-printing. Expressions form a DAG and compare by structure; spans and hints do not take part.
+A `Recurrence` is two expressions over the inputs of one token and the state of the token's parent:
+the updated state and the output. There are no statements: an intermediate name of the source
+survives only as a `hint` for printing. Expressions form a DAG and compare by structure; spans and
+hints do not take part.
 
-    expr  = Input | Previous | Number | Dim                      leaves
-          | Neg x | Add x y | Sub x y | Mul x y | Div x y         elementwise, head scalars broadcast
-          | Call fn x | Conv x                                    pre-operations
-          | Dot x y | Outer k v | Read S k | ReadKey S v          the four products with a meaning of their own
+    expr  = Input | Previous | Number | Dim                   leaves
+          | Neg x | Add x y | Sub x y | Mul x y | Div x y      elementwise, head scalars broadcast
+          | Call fn x | Conv x                                 pre-operations
+          | Dot x y | Outer k v | Read S k | ReadKey S v       products with their own meaning
 
-Kinds: a HEAD scalar is one number per value head, a KEY vector has d_k entries, a VALUE vector d_v, and a STATE is a
-d_k x d_v matrix ("key first" on paper; pools store it value first).
+Kinds: a HEAD scalar is one number per value head, a KEY vector has d_k entries, a VALUE vector d_v,
+and a STATE is a d_k x d_v matrix ("key first" on paper; pools store it value first).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from fractions import Fraction
 from itertools import count
 from typing import ClassVar
 
-from boleir.errors import SpecError, Source, Span
+from boleir.errors import Source, Span, SpecError
 
-MAX_DEPTH = 200  # nesting of one expression; far above any real recurrence, far below Python's stack
+MAX_DEPTH = 200
+"""Nesting of one expression: far above any real recurrence, far below Python's stack."""
 
 
 class Kind(StrEnum):
@@ -66,7 +68,9 @@ class Expr:
         depth = 1 + max((item.depth for item in content if isinstance(item, Expr)), default=0)
         if depth > MAX_DEPTH:
             raise SpecError(
-                f"expression nests deeper than {MAX_DEPTH} levels", span=self.span, mend="write it with fewer nested operations"
+                f"expression nests deeper than {MAX_DEPTH} levels",
+                span=self.span,
+                mend="write it with fewer nested operations",
             )
         object.__setattr__(self, "key", _INTERNED.setdefault(identity, next(_KEYS)))
         object.__setattr__(self, "depth", depth)
@@ -129,24 +133,33 @@ class Dim(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Neg(Expr):
+    """Elementwise negation."""
+
     arg: Expr
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Add(Expr):
+    """Elementwise: equal kinds, or HEAD with a vector (added to every entry)."""
+
     left: Expr
     right: Expr
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Sub(Expr):
+    """Elementwise, as `Add`."""
+
     left: Expr
     right: Expr
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Mul(Expr):
-    """Elementwise. HEAD times anything; equal vector kinds; KEY times STATE is diag(key) S, VALUE times STATE S diag(value)."""
+    """Elementwise: HEAD times anything, or vectors of one kind.
+
+    KEY with STATE is diag(key) S, VALUE with STATE is S diag(value).
+    """
 
     left: Expr
     right: Expr
@@ -162,7 +175,7 @@ class Div(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Call(Expr):
-    """A function of `boleir.functions`: elementwise (exp, sigmoid, ...) or over a vector (l2norm, sum)."""
+    """A function of `boleir.functions`: elementwise (exp, ...) or over a vector (l2norm, sum)."""
 
     fn: str
     arg: Expr
@@ -170,7 +183,10 @@ class Call(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Conv(Expr):
-    """Causal depthwise convolution of a token input along the root path; the weights belong to the layer."""
+    """Causal depthwise convolution of a token input along the root path.
+
+    The weights belong to the layer.
+    """
 
     arg: Expr
     width: int
@@ -210,10 +226,10 @@ class ReadKey(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """One token: `update` is the new state and `output` the result, both in terms of the inputs and `Previous()`.
+    """One token: the new state and the output, in terms of the inputs and `Previous()`.
 
-    `inputs` is the declared signature in order, token inputs and parameters. An `output` that reads the new state
-    contains `update` itself (the same node).
+    `inputs` is the declared signature in order, token inputs and parameters. An `output` that reads
+    the new state contains `update` itself (the same node).
     """
 
     name: str
@@ -244,7 +260,10 @@ def number(value: int | Fraction | str, *, span: Span | None = None) -> Number:
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
-    """Every node below `roots` once, operands before the nodes that use them (iterative, linear in the DAG)."""
+    """Every node below `roots` once, operands before the nodes that use them.
+
+    Iterative, and linear in the size of the DAG.
+    """
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
     while stack:

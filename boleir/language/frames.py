@@ -119,17 +119,28 @@ def _stores(code: CodeType) -> dict[int, tuple[str, ...]]:
     steps = _steps(code)
     found: dict[int, tuple[str, ...]] = {}
     for index, (step, after) in enumerate(pairwise(steps)):
-        if after.opname in _STORES:
-            names: tuple[str, ...] = (str(after.argval),)
-        elif after.opname == "UNPACK_SEQUENCE":
-            targets = steps[index + 2 : index + 2 + int(after.arg or 0)]
-            if any(target.opname not in _STORES for target in targets):
-                continue
-            names = tuple(str(target.argval) for target in targets)
-        else:
-            continue
-        found.update(dict.fromkeys(range(step.offset, after.offset, 2), names))
+        wanted = int(after.arg or 0) if after.opname == "UNPACK_SEQUENCE" else 1
+        names = _stored(steps, index + 1 + (after.opname == "UNPACK_SEQUENCE"), wanted)
+        if names:
+            found.update(dict.fromkeys(range(step.offset, after.offset, 2), names))
     return found
+
+
+def _stored(steps: list[dis.Instruction], start: int, wanted: int) -> tuple[str, ...]:
+    """The next `wanted` names that the instructions from `start` on store; empty for other ones."""
+    names: list[str] = []
+    for step in steps[start:]:
+        if len(names) >= wanted:
+            break
+        if step.opname in _STORES:
+            names.append(str(step.argval))
+        elif step.opname == "STORE_FAST_STORE_FAST":  # pairs of instructions, from Python 3.13 on
+            names.extend(map(str, step.argval))
+        elif step.opname == "STORE_FAST_LOAD_FAST":
+            names.append(str(step.argval[0]))
+        else:
+            return ()
+    return tuple(names[:wanted])
 
 
 @lru_cache(maxsize=256)

@@ -233,20 +233,32 @@ class _Lines:
         taken = set(holder) | {node.hint for node in self.order if node.hint}
         used: set[str] = set()
         for index, node in enumerate(self.order):
-            wanted = STATE_NAME if self.reads_new and node.key == self.update.key else node.hint
+            wanted = node.hint or _inherited_name(node)
+            if self.reads_new and node.key == self.update.key:
+                wanted = STATE_NAME
             if wanted in holder:
                 free = self.last_use.get(holder[wanted], -1) <= index
                 if free and (wanted != STATE_NAME or node.kind is Kind.STATE):
                     names[node.key] = wanted
                     holder[wanted] = node.key
                     continue
-            elif wanted and wanted not in used and _is_allowed(wanted):
+            elif wanted and wanted == node.hint and wanted not in used and _is_allowed(wanted):
                 names[node.key] = wanted
                 used.add(wanted)
                 continue
             names[node.key] = fresh = _fresh(wanted, node, taken | used)
             used.add(fresh)
         return names
+
+
+def _inherited_name(node: Expr) -> str | None:
+    """The name of the value that `node` refines: `l2norm(k) / 2` is still some `k`."""
+    while not (node.hint or isinstance(node, Input)):
+        same = [child for child in node.children if child.kind is node.kind]
+        if not isinstance(node, (Call, Conv, Neg, Mul, Div)) or len(same) != 1:
+            return None
+        node = same[0]
+    return node.hint or (node.name if isinstance(node, Input) else None)
 
 
 def _is_allowed(name: str) -> bool:

@@ -162,8 +162,10 @@ def _kind_of(
     for candidate in (hint, *get_args(hint)):
         if isinstance(candidate, Kind):
             return candidate
-        if isinstance(candidate, str) and candidate.rpartition(".")[2].lower() in _SPELLED:
-            return _SPELLED[candidate.rpartition(".")[2].lower()]
+        if isinstance(candidate, str):
+            word = candidate.strip("'\"").rpartition(".")[2].lower()
+            if word in _SPELLED:
+                return _SPELLED[word]
     shown = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     raise BadSignature(
         f"annotation '{shown}' of '{parameter.name}' is no kind",
