@@ -31,10 +31,12 @@ class Shapes:
     max_depth: int
     """Largest number of edges from a root to a node."""
     dtype: str = "bfloat16"
-    """Format of vectors and outputs."""
+    """Format of token inputs and convolution windows."""
     state_dtype: str = "float32"
     parents: tuple[int, ...] | None = None
     """A static tree: the topology itself is a constant."""
+    out_dtype: str | None = None
+    """Format of outputs; None for that of the vectors."""
 
     def __post_init__(self) -> None:
         for name in ("key_heads", "value_heads", "d_k", "d_v", "max_nodes"):
@@ -49,8 +51,8 @@ class Shapes:
         for name in ("d_k", "d_v"):
             if getattr(self, name) > 512:
                 raise RequestError(f"{name} {getattr(self, name)} is above 512")
-        for name in ("dtype", "state_dtype"):
-            if getattr(self, name) not in DTYPES:
+        for name in ("dtype", "state_dtype", "out_dtype"):
+            if getattr(self, name) not in DTYPES and (name != "out_dtype" or self.out_dtype):
                 raise RequestError(f"{name} {getattr(self, name)!r} is not one of {', '.join(DTYPES)}")
 
     @property

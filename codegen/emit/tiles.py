@@ -49,6 +49,11 @@ class Context:
         return DTYPES[self.shapes.state_dtype]
 
     @property
+    def out_dtype(self) -> str:
+        """Triton's name of the outputs' format."""
+        return DTYPES[self.shapes.out_dtype or self.shapes.dtype]
+
+    @property
     def key_chunks(self) -> int:
         """Pieces in which the key dimension is walked."""
         return -(-self.shapes.d_k // self.schedule.b_k)

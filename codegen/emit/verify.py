@@ -276,7 +276,7 @@ def store_output(tiles: Tiles, b: int, out: str) -> None:
     w.let(c.block("poisoned", b), poisoned(tiles, b))
     w.let(out, f'tl.where({tiles.across(c.block("poisoned", b))}, float("nan"), {out})')
     w.let(out, f"tl.where(slot >= 0, {out}, 0.0)")
-    pointer, stride = w.arg("out", "*" + c.dtype), w.arg("out_stride", "i64")
+    pointer, stride = w.arg("out", "*" + c.out_dtype), w.arg("out_stride", "i64")
     row = f"({c.block('row', b)} * {stride} + head * D_V)"
     w.line(
         f"tl.store({pointer} + {tiles.across(row)} + {tiles.along('value')}, {out}.to({pointer}.dtype.element_ty), "
