@@ -71,12 +71,13 @@ def run(args: argparse.Namespace) -> None:
     wanted = tuple(found.name for found in targets(args.target))
     request = Request(recurrence, shapes(args), wanted)
     chosen = choices(args.set)
+    printed = steps(args.print_after)
     folder = args.out or Path("compiled") / recurrence.name
     check_replaceable(folder)
     with Progress(quiet=args.quiet) as progress:
 
         def show(step: str, text: str) -> None:
-            if step in args.print_after or "all" in args.print_after:
+            if step in printed:
                 progress.clear()
                 print(f"# after {step}\n{text}\n", file=sys.stderr if args.json else sys.stdout)
 
@@ -111,6 +112,18 @@ def shapes(args: argparse.Namespace) -> Shapes:
         state_dtype=args.state_dtype,
         parents=getattr(tree, "parents", None),
     )
+
+
+def steps(names: list[str]) -> set[str]:
+    """The steps whose results are to be printed. Raises `ScheduleError` for one that is none."""
+    from boleir.codegen.pipeline import STEPS
+
+    unknown = [name for name in names if name not in (*STEPS, "all")]
+    if unknown:
+        raise ScheduleError(
+            f"--print-after {unknown[0]}: no such step", mend=f"one of {', '.join(STEPS)}, all"
+        )
+    return set(STEPS) if "all" in names else set(names)
 
 
 def choices(pairs: list[str]) -> dict[str, Any]:

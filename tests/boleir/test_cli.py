@@ -307,6 +307,36 @@ def test_wrong_choices(pair: str) -> None:
         compile_command.choices([pair])
 
 
+def test_unknown_steps_are_refused_with_the_known_ones(
+    pipeline: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", "gdn", "--print-after", "magic"]) == 1
+    assert "closed-form" in capsys.readouterr().err
+    assert pipeline.request is None
+    assert compile_command.steps(["all"]) >= {"plan", "schedule"}
+
+
+def test_check_says_what_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "gated_delta_rule", "--trees", "2", "--json"]) == 0
+    shown = capsys.readouterr()
+    report = json.loads(shown.out)
+    assert report["passed"] is True
+    assert report["findings"][0]["ran"] == 2
+    assert "float64" in shown.err
+
+
+def test_a_failed_check_is_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from boleir.check import check as module
+    from boleir.check.report import Finding, Report
+
+    failed = Report("gdn", (Finding("outputs", 3, False, 0.5, 1e-9, "node 2"),))
+    monkeypatch.setattr(module, "check", lambda *_, **__: failed)
+    assert main(["check", "gdn"]) == 1
+    assert "FAIL outputs" in capsys.readouterr().out
+
+
 def test_tables_align() -> None:
     assert table(("name", "n"), [("a", 1), ("long", None), ("b", 12345)]) == (
         "name       n\na          1\nlong       -\nb     12,345"
