@@ -58,13 +58,12 @@ def check(
 ) -> Report:
     """Whether the closed form is the recurrence, and whether the kernels compute it.
 
-    `trees` random trees in exact arithmetic, where also every mutant must be told apart; then float64
-    over the adversarial cases `over` (default: all) at `shape` and `nodes`; then each of `kernels`
-    over the same cases at `kernel_shape` with bf16 token inputs, against the float64 walk. `form`
-    replaces the derived closed form (to check a hand-made one).
-    """
+    `trees` random trees in exact arithmetic, where also every mutant must be told apart; then
+    float64 over the adversarial cases `over` (default: all) at `shape` and `nodes`; then each of
+    `kernels` over the same cases at `kernel_shape` with bf16 token inputs, against the float64
+    walk. `form` replaces the derived closed form (to check a hand-made one)."""
     form = derive(recurrence) if form is None else form
-    over = cases() if over is None else over
+    over = cases(form) if over is None else over
     findings = _proof_findings(form, trees, seed, progress)
     findings += _float_findings(form, over, shape or Shape(), nodes, seed, progress)
     notes = [f"assumes {text}" for text in form.assumptions]
@@ -108,7 +107,7 @@ def _proof_findings(
     proof = prove(form, trees=trees, seed=seed, progress=progress)
     findings = [
         Finding(
-            "closed form equals the sequential recurrence in exact rational arithmetic, random trees",
+            "closed form equals the sequential walk in exact rational arithmetic, random trees",
             proof.trials,
             proof.failure is None,
             where=proof.failure or "",

@@ -52,13 +52,15 @@ def decay_driver(form: ClosedForm) -> Driver | None:
 
 
 def _mover(quantity: Expr, taken: set[int]) -> Input | None:
-    """An input that moves each entry of `quantity` by itself: of its kind, rather of the token than a
-    parameter, not through a convolution."""
+    """An input that moves each entry of `quantity` by itself: of its kind, rather of the token than
+    a parameter, not through a convolution."""
     mixed = {x.key for node in walk(quantity) if isinstance(node, Conv) for x in walk(node)}
     free = [
         x
         for x in walk(quantity)
-        if isinstance(x, Input) and x.key not in mixed | taken and x.kind in (quantity.kind, Kind.HEAD)
+        if isinstance(x, Input)
+        and x.key not in mixed | taken
+        and x.kind in (quantity.kind, Kind.HEAD)
     ]
     free.sort(key=lambda x: (x.per is Per.HEAD, x.kind is not quantity.kind))
     return free[0] if free else None
@@ -91,7 +93,8 @@ def _quantity(driver: Driver, values: dict[str, Any], candidate: Array) -> Array
 
 
 def _fitted(value: Array, by: Input, shape: tuple[int, ...]) -> Array:
-    """[T, heads, d] to the axes of the input: the first head of a group, a mean over what it lacks."""
+    """[T, heads, d] to the axes of the input: the first head of a group, a mean over what it
+    lacks."""
     value = np.asarray(value, dtype=np.float64)
     while value.ndim < 3:
         value = value[None]

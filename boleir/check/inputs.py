@@ -1,11 +1,10 @@
 """Adversarial inputs for any recurrence, by driving what the derivation found.
 
 A case names a tree, how the vectors that address the state relate to each other, a write strength
-and a log decay. Strength and decay are *derived* quantities: the scalar of the erase vectors and the
-logarithm of the decay. `sample` finds, for each node and head, the value of one input that brings
-the quantity to its target by bisection (the quantities are monotone in their gate inputs); a target
-out of reach, like a sigmoid at 2, is approached as far as the recurrence allows.
-"""
+and a log decay. Strength and decay are *derived* quantities: the scalar of the erase vectors and
+the logarithm of the decay. `sample` finds, for each node and head, the value of one input that
+brings the quantity to its target by bisection (the quantities are monotone in their gate inputs); a
+target out of reach, like a sigmoid at 2, is approached as far as the recurrence allows."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ from boleir.trees import shapes
 
 TREES = ("random", "chain", "star", "caterpillar", "balanced", "roots", "permuted")
 KEYS = ("random", "identical", "cosine", "zero")
-STRENGTHS = (None, 0.0, 1.0, 2.0)
-LOG_DECAYS = (None, 0.0, -0.03, -5.0, -20.0, -100.0, "mixed")
+STRENGTHS: tuple[float | None, ...] = (None, 0.0, 1.0, 2.0)
+LOG_DECAYS: tuple[float | str | None, ...] = (None, 0.0, -0.03, -5.0, -20.0, -100.0, "mixed")
 COSINE = 0.9
 
 
@@ -60,16 +59,25 @@ class Case:
         return "-".join(parts)
 
 
-def cases() -> tuple[Case, ...]:
-    """Every relation of keys with every strength and decay, the trees taken in turn; then every tree
-    with the two relations that break unstable solvers."""
+def cases(form: ClosedForm | None = None) -> tuple[Case, ...]:
+    """Every relation of keys with every strength and decay, the trees taken in turn; then every
+    tree with the two relations that break unstable solvers.
+
+    With a `form`, only those that differ for it: a strength or a decay that no input moves is left
+    out.
+    """
+    driven = form is None or any(True for _ in erase_driver(form))
+    strengths = STRENGTHS if driven else STRENGTHS[:1]
+    decays = LOG_DECAYS if form is None or decay_driver(form) is not None else LOG_DECAYS[:1]
     trees = itertools.cycle(TREES)
     found = [
         Case(next(trees), keys, strength, decay)
-        for keys, strength, decay in itertools.product(KEYS, STRENGTHS, LOG_DECAYS)
+        for keys, strength, decay in itertools.product(KEYS, strengths, decays)
     ]
     found += [
-        Case(tree, keys, 1.0, -0.03) for tree in TREES for keys in ("identical", "cosine")
+        Case(tree, keys, strengths[-2] if driven else None, -0.03 if len(decays) > 1 else None)
+        for tree in TREES
+        for keys in ("identical", "cosine")
     ]
     return tuple(dict.fromkeys(found))
 
@@ -153,8 +161,9 @@ def sample(
     rounding: Callable[[Array], Array] | None = None,
     parents: Sequence[int] | None = None,
 ) -> Sample:
-    """Inputs for `case`. `rounding` (such as `round_bf16`) is applied to all token inputs and to the
-    convolution, so that an oracle sees what a kernel sees; `parents` replaces the tree of the case."""
+    """Inputs for `case`. `rounding` (such as `round_bf16`) is applied to all token inputs and to
+    the convolution, so that an oracle sees what a kernel sees; `parents` replaces the tree of the
+    case."""
     shape = shape or Shape()
     rng = np.random.default_rng([seed, *case.name.encode()])
     given = tuple(int(p) for p in parents) if parents is not None else tree(case.tree, nodes, rng)
@@ -207,7 +216,8 @@ class _Maker:
         return (len(self.parents), *vector)
 
     def relate_keys(self, how: str) -> None:
-        """Make the vectors that address the state identical, near-collinear, or every other zero."""
+        """Make the vectors that address the state identical, near-collinear, or every other
+        zero."""
         if how not in KEYS:
             raise ValueError(f"unknown relation '{how}': use one of {', '.join(KEYS)}")
         for item in addressing(self.form):
@@ -278,9 +288,7 @@ def convolved(form: ClosedForm) -> list[tuple[Input, int]]:
     """Inputs that pass a causal convolution, with its width."""
     recurrence = form.recurrence
     nodes = walk(recurrence.update, recurrence.output)
-    found = [
-        (x.arg, x.width) for x in nodes if isinstance(x, Conv) and isinstance(x.arg, Input)
-    ]
+    found = [(x.arg, x.width) for x in nodes if isinstance(x, Conv) and isinstance(x.arg, Input)]
     return sorted(found, key=lambda item: item[0].name)
 
 

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def normal_form(recurrence: Recurrence) -> NormalForm:
-    """The normal form of `recurrence`. Raises a `boleir.derive.refusals.Refusal` for one outside the
-    family, naming the offending term and the reason."""
+    """The normal form of `recurrence`. Raises a `boleir.derive.refusals.Refusal` for one outside
+    the family, naming the offending term and the reason."""
     from boleir.derive.assemble import assemble
 
     return assemble(recurrence)
 
 
 class _Callable(ModuleType):
-    """`boleir.derive` names this package and, for users, the function: importing a submodule must not
-    take the function away, so the package can be called."""
+    """`boleir.derive` names this package and, for users, the function: importing a submodule must
+    not take the function away, so the package can be called."""
 
     def __call__(self, recurrence: Recurrence) -> ClosedForm:
         from boleir.derive.derive import derive

@@ -1,4 +1,5 @@
-"""Abstract values of the derivation: what an expression is as an affine function of the parent's state.
+"""Abstract values of the derivation: what an expression is as an affine function of the parent's
+state.
 
 Left acting (`write` = KEY, `unknown` = VALUE); for right-acting recurrences the two kinds swap:
 
@@ -6,9 +7,8 @@ Left acting (`write` = KEY, `unknown` = VALUE); for right-acting recurrences the
     State   decay * S_p + sum_w w f_w^T + sum_r w_r u_r^T       with f_w affine
 
 A *reference* r stands for a vector that the token has written already and that later steps of the
-same token read back: its definition is an `Affine` in the `Token`. Keeping references apart, instead
-of expanding them, is what leaves micro-steps as a chain.
-"""
+same token read back: its definition is an `Affine` in the `Token`. Keeping references apart,
+instead of expanding them, is what leaves micro-steps as a chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Exact algebra of state-free terms: Laurent polynomials over the indivisible terms of a recurrence.
+"""Exact algebra of state-free terms: Laurent polynomials over the indivisible terms of a
+recurrence.
 
 HEAD scalars and the vectors of one side form a commutative ring under the elementwise product
 (scalars broadcast), so one polynomial type serves scalars, key vectors and value vectors alike.

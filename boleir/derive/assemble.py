@@ -196,9 +196,8 @@ class _Assembly:
         """Settle what the output sees of a pure write through the state and what it adds itself.
 
         A bonus q^T (b * k) v may be written as a read of a state or as a term of its own; both come
-        out alike: the plain weight q^T kappa where it is there, the rest in `direct`; else all of it
-        in `weights`. Returns what remains direct.
-        """
+        out alike: the plain weight q^T kappa where it is there, the rest in `direct`; else all of
+        it in `weights`. Returns what remains direct."""
         for r, write in writes:
             value = self.token.definitions[r].free * read.gain
             scalar, direction = split_scalar(value)

@@ -195,7 +195,8 @@ _RULES: dict[type[Expr], Callable[[Expr, list[Poly]], Poly]] = {
 
 
 def emit(poly: Poly) -> Expr:
-    """The canonical expression: scalars before vectors, common factors outside, no names, no places."""
+    """The canonical expression: scalars before vectors, common factors outside, no names, no
+    places."""
     if not poly:
         return number(0)
     single, primitive = content(poly)

@@ -9,9 +9,8 @@ pure writes b of `NormalForm`:
     o_i          = q_i^T S_p + sum_a α_ia u_ia + ...               a row of C U plus the base
     S after l    = Γ_l∅ ∘ S_pre + sum_{j ≼ l} (Γ_lj ∘ w_ja) u_ja^T + (Γ_lj ∘ κ_jb) ν_jb^T
 
-Which decays a factor Γ counts is data (`Gates`), so that the checker can break a form on purpose and
-see it fail.
-"""
+Which decays a factor Γ counts is data (`Gates`), so that the checker can break a form on purpose
+and see it fail."""
 
 from __future__ import annotations
 
@@ -46,7 +45,8 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A matrix over nodes: entry (i, j) = left_i^T (Γ_ij ∘ right_j) where `mask` says, `own` at i = j.
+    """A matrix over nodes: entry (i, j) = left_i^T (Γ_ij ∘ right_j) where `mask` says, `own` at i =
+    j.
 
     Right acting, in C: left_i^T u_j in place of the scalar product with `right`, which then is the
     vector that the entry scales.
@@ -87,7 +87,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """S_new = P_l ∘ S_pre + sum_{j ≼ l} (Γ_lj ∘ w_j) u_j^T + (Γ_lj ∘ κ_j) ν_j^T at the accepted node l.
+    """S_new = P_l ∘ S_pre + sum_{j ≼ l} (Γ_lj ∘ w_j) u_j^T + (Γ_lj ∘ κ_j) ν_j^T at the accepted
+    node l.
 
     `gates` counts the decays of the sums (own = 1: those below j, l included).
     """
@@ -158,8 +159,8 @@ class ClosedForm:
         return self.normal.recurrence
 
     def nilpotency_index(self, depth: int) -> int:
-        """Smallest n the derivation promises with G^n = 0 for trees of `depth` edges; 0 when G = 0 has
-        no rows at all."""
+        """Smallest n the derivation promises with G^n = 0 for trees of `depth` edges; 0 when G = 0
+        has no rows at all."""
         return self.nilpotency.index(depth)
 
     @property
@@ -171,7 +172,8 @@ class ClosedForm:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the derivation takes for granted about the inputs: decays whose sign it cannot know."""
+        """What the derivation takes for granted about the inputs: decays whose sign it cannot
+        know."""
         from boleir.derive.structure import assumptions
 
         return assumptions(self.normal)

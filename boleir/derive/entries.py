@@ -1,8 +1,8 @@
 """The closed form of one concrete tree: G, C and (I + G)^-1 written out entry by entry.
 
-All products are taken in the algebra of `Symbols`, so every entry comes out simplified: common gates
-and write strengths stand outside, and the finite Neumann series shows as a sum over ancestor chains.
-"""
+All products are taken in the algebra of `Symbols`, so every entry comes out simplified: common
+gates and write strengths stand outside, and the finite Neumann series shows as a sum over ancestor
+chains."""
 
 from __future__ import annotations
 
@@ -151,5 +151,3 @@ class Entries:
             for node in path:
                 poly = poly * self.symbols.at(self.form.P.decay, str(node))
         return contract(self.write, poly)
-
-

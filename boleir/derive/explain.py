@@ -1,4 +1,5 @@
-"""The derivation of one recurrence, written out: its lemmas, theorem and commit in its own symbols."""
+"""The derivation of one recurrence, written out: its lemmas, theorem and commit in its own
+symbols."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def _sections(form: ClosedForm, f: Formulas) -> list[Section]:
 
 
 _WHY_PATH = (
-    "Unrolled along the root path: a later decay multiplies every earlier term once, and a node off "
-    "the path contributes nothing."
+    "Unrolled along the root path: a later decay multiplies every earlier term once, and a node "
+    "off the path contributes nothing."
 )
 _WHY_SYSTEM = (
     "Lemma 1 for the parent, put into the definition of the unknowns; only strict ancestors occur."
@@ -69,14 +70,15 @@ _WHY_COMMIT = "Lemma 1 at the accepted node; rejected branches leave nothing beh
 
 def _why_inverse(form: ClosedForm) -> str:
     steps = form.nilpotency.per_level
-    text = (
-        "An entry of G^m sums over chains of m steps, each to a strict ancestor, and a tree of depth d "
-        "has none with d + 1."
-    )
     if steps > 1:
         text = (
-            f"An entry of G^m sums over chains of m steps, each to an earlier pair on the root path: "
+            "An entry of G^m sums over chains of m steps, each to an earlier pair on the path: "
             f"at most {steps} pairs per node and d + 1 nodes."
+        )
+    else:
+        text = (
+            "An entry of G^m sums over chains of m steps, each to a strict ancestor, and a tree of "
+            "depth d has none with d + 1."
         )
     return text + " G is strictly lower triangular, so det(I + G) = 1 for every tree."
 

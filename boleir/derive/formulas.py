@@ -6,30 +6,17 @@ module only puts the pieces side by side.
 
 from __future__ import annotations
 
-from boleir.derive.algebra import ONE, Poly, constant, split_scalar
+from boleir.derive.algebra import ONE, constant
 from boleir.derive.canonical import contract
-from boleir.derive.closed_form import Block, ClosedForm, Gates
-from boleir.derive.notation import ATOM, PRODUCT, Style
-from boleir.derive.normal_form import Reading
+from boleir.derive.closed_form import Block, Gates
+from boleir.derive.notation import ATOM, PRODUCT
+from boleir.derive.pieces import Pieces, minus
 from boleir.derive.structure import is_zero
-from boleir.derive.symbols import Symbols
-from boleir.ir import Expr, Kind
+from boleir.ir import Kind
 
 
-class Formulas:
+class Formulas(Pieces):
     """One method per part of the explanation; each gives finished lines."""
-
-    def __init__(self, form: ClosedForm, style: Style) -> None:
-        self.form = form
-        self.style = style
-        self.symbols = Symbols(form.normal, style)
-        self.right = form.normal.side == "right"
-        self.write = Kind.VALUE if self.right else Kind.KEY
-        self.many = len(form.G) > 1
-        self.decay_kind = form.P.decay.kind
-        self.t = style.transpose
-
-    # Parts.
 
     def definitions(self) -> tuple[str, ...]:
         """The author's names, and the decay with its logarithm."""
@@ -76,11 +63,11 @@ class Formulas:
         lines = []
         for a, pair in enumerate(normal.pairs):
             line = "" if is_zero(pair.target) else self._show(pair.target, "i")
-            line = _minus(line, self._read_parent(pair.erase, pair.gain))
+            line = minus(line, self._read_parent(pair.erase, pair.gain))
             for b, coupling in enumerate(pair.coupling):
                 if not is_zero(coupling):
                     weight = self.style.group(self._show(coupling, "i"))
-                    line = _minus(line, f"{weight} {self._unknown(b, 'i')}")
+                    line = minus(line, f"{weight} {self._unknown(b, 'i')}")
             lines.append(f"{self._unknown(a, 'i')} = {line}")
         state = self._decayed_state(Gates(1), "i", self._state("p"), parent=True)
         lines.append(f"{self._state('i')} = " + " + ".join([state, *self._own_terms()]))
@@ -105,13 +92,13 @@ class Formulas:
                     lines.append(f"{own} = {self._show(block.own, 'i')}")
         for a, side in enumerate(self.form.R):
             line = "" if is_zero(side.target) else self._show(side.target, "i")
-            line = _minus(line, self._base(side.erase.vector, side.gates, side.gain))
+            line = minus(line, self._base(side.erase.vector, side.gates, side.gain))
             for block, (_, value) in zip(side.writes, self.form.commit.writes, strict=True):
                 entry = self._entry(block, side.gain)
                 sign = "-" if entry.startswith("-") else ""
                 weight = self.style.group(entry.removeprefix("-"))
                 term = f"{self._sum_strict()} {weight} {self._show(value, 'j', PRODUCT)}"
-                line = _minus(line, sign + term)
+                line = minus(line, sign + term)
             lines.append(f"{self._indexed('R', a, 'i')} = {line}")
         return tuple(lines)
 
@@ -123,8 +110,7 @@ class Formulas:
         if self.style.latex:
             series = self.style.sum("m=0", last)
             return (rf"G^{{{index}}} = 0,\qquad (I + G)^{{-1}} = {series} (-G)^m",)
-        power = f"({index})" if n == 1 else f"({index})"
-        return (f"G^{power} = 0, hence (I + G)^-1 = {self.style.sum('m=0', last)} (-G)^m",)
+        return (f"G^({index}) = 0, hence (I + G)^-1 = {self.style.sum('m=0', last)} (-G)^m",)
 
     def theorem(self) -> tuple[str, ...]:
         """The outputs of all nodes from the committed state."""
@@ -134,7 +120,9 @@ class Formulas:
         for a, block in enumerate(out.pairs):
             strict = is_zero(block.own)
             weight = self._entry_name("C", "i", "j", a)
-            inner.append(f"{self._sum(strict)} {self._weighted(weight, block, self._unknown(a, 'j'))}")
+            inner.append(
+                f"{self._sum(strict)} {self._weighted(weight, block, self._unknown(a, 'j'))}"
+            )
         for b, block in enumerate(out.writes):
             weight = self._entry_name("N", "i", "j", b, single=len(out.writes) == 1)
             value = self._show(self.form.commit.writes[b][1], "j", PRODUCT)
@@ -156,70 +144,10 @@ class Formulas:
         new = r"S_{\mathrm{new}}" if self.style.latex else "S_new"
         state = self._decayed_state(Gates(1), "l", self._state_pre())
         line = " + ".join([state, *self._path_sums("l")])
-        return (f"{new} = {line}" + (r"\quad(l \text{ accepted})" if self.style.latex else
-                                     "   for the accepted node l"),)
-
-    # Pieces.
-
-    def _show(self, expr: Expr, token: str, tight: int = 0) -> str:
-        return self.symbols.show(self.symbols.at(expr, token), tight)
-
-    def _log(self) -> str:
-        decay = self._show(self.form.P.decay, "", ATOM)
-        return rf"\log {decay}" if self.style.latex else f"log {decay}"
-
-    def _state(self, token: str) -> str:
-        return self.style.name("S", token)
-
-    def _state_pre(self) -> str:
-        return r"S_{\mathrm{pre}}" if self.style.latex else "S_pre"
-
-    def _unknown(self, a: int, token: str) -> str:
-        return self._indexed("u", a, token)
-
-    def _indexed(self, letter: str, a: int, token: str) -> str:
-        if not self.many:
-            return self.style.name(letter, token)
-        if self.style.latex:
-            return f"{letter}^{{({a + 1})}}_{{{token}}}"
-        return f"{letter}{a + 1}_{token}"
-
-    def _names(self, letter: str, a: int, single: bool | None = None) -> tuple[str, str]:
         return (
-            self._entry_name(letter, "i", "j", a, single=single),
-            self._entry_name(letter, "i", "i", a, single=single),
+            f"{new} = {line}"
+            + (r"\quad(l \text{ accepted})" if self.style.latex else "   for the accepted node l"),
         )
-
-    def _entry_name(
-        self, letter: str, i: str, j: str, a: int, b: int | None = None, *, single: bool | None = None
-    ) -> str:
-        if not self.many if single is None else single:
-            index = f"{i}{j}" if self.style.latex else f"{i},{j}"
-        elif b is None:
-            index = f"{i},({j},{a + 1})"
-        else:
-            index = f"({i},{a + 1}),({j},{b + 1})"
-        return f"{letter}_{{{index}}}" if self.style.latex else f"{letter}[{index}]"
-
-    def gate(self, gates: Gates, i: str, j: str) -> Poly:
-        """Γ as a symbol: from j (exclusive) to i or to the parent of i."""
-        if self.form.P.trivial:
-            return ONE
-        to = i if gates.own else "p"
-        return self.symbols.symbol(self.decay_kind, "Gamma" if self.style.latex else "Γ", to + j)
-
-    def path(self, gates: Gates, i: str) -> Poly:
-        """P_i or P_p."""
-        if self.form.P.trivial:
-            return ONE
-        return self.symbols.symbol(self.decay_kind, "P", i if gates.own else "p")
-
-    def _entry(self, block: Block, gain: Expr | None = None, tight: int = 0) -> str:
-        left, right = self.symbols.at(block.left, "i"), self.symbols.at(block.right, "j")
-        poly = contract(self.write, left * right * self.gate(block.gates, "i", "j"))
-        if gain is not None:
-            poly = poly * self.symbols.at(gain, "i")
-        return self.symbols.show(poly, tight)
 
     def _entry_lines(self, names: tuple[str, str], block: Block, column: str) -> list[str]:
         if self.right:
@@ -236,72 +164,6 @@ class Formulas:
             return False
         left, right = self.symbols.folded(block.left), self.symbols.folded(block.right)
         return contract(self.write, left * right) == self.symbols.folded(block.own)
-
-    def _where(self, strict: bool) -> str:
-        if self.style.latex:
-            sign = r"\prec" if strict else r"\preceq"
-            return rf"\quad (j {sign} i), \text{{ else }} 0"
-        return f"   for j {'≺' if strict else '≼'} i, else 0"
-
-    def _sum(self, strict: bool) -> str:
-        return self._sum_strict() if strict else self.style.sum(f"j {self.style.or_self} i")
-
-    def _sum_strict(self) -> str:
-        return self.style.sum(f"j {self.style.ancestor} i")
-
-    def _weighted(self, weight: str, block: Block, column: str) -> str:
-        """C_ij u_j; right acting, C_ij times the decayed write vector."""
-        if not self.right:
-            return f"{weight} {column}"
-        vector = self.symbols.at(block.right, "j") * self.gate(block.gates, "i", "j")
-        return f"{weight} {self.symbols.show(vector, ATOM)}"
-
-    def _read_parent(self, reading: Reading, gain: Expr | None) -> str:
-        vector = self.symbols.at(reading.vector, "i")
-        decayed = reading.after_decay and not self.form.P.trivial
-        on_unknown = self.decay_kind not in (Kind.HEAD, self.write)
-        if decayed and not on_unknown:
-            vector = vector * self.symbols.at(self.form.P.decay, "i")
-        text = self._read(self._state("p"), vector)
-        outside = self.symbols.at(self.form.P.decay, "i") if decayed and on_unknown else ONE
-        return self._scaled(outside, gain, text)
-
-    def _read(self, state: str, vector: Poly) -> str:
-        """state^T vector (right acting: state vector), scalars in front."""
-        scalar, direction = split_scalar(vector) if vector else (ONE, vector)
-        sign = "-" if scalar.value == -1 else ""
-        front = "" if sign or scalar == ONE else self.symbols.show(scalar, PRODUCT) + self.style.product
-        shown = self.symbols.show(direction, ATOM)
-        return f"{sign}{front}{state} {shown}" if self.right else f"{sign}{front}{state}{self.t} {shown}"
-
-    def _scaled(self, factor: Poly, gain: Expr | None, text: str) -> str:
-        if gain is not None:
-            factor = factor * self.symbols.at(gain, "i")
-        if factor == ONE:
-            return text
-        sign = self.style.elementwise if factor.vectors else self.style.product
-        return f"{self.symbols.show(factor, PRODUCT)}{sign}{self.style.group(text)}"
-
-    def _base(self, vector: Expr, gates: Gates, gain: Expr | None) -> str:
-        poly, path = self.symbols.at(vector, "i"), self.path(gates, "i")
-        if self.decay_kind in (Kind.HEAD, self.write):
-            return self._scaled(ONE, gain, self._read(self._state_pre(), poly * path))
-        return self._scaled(path, gain, self._read(self._state_pre(), poly))
-
-    def _decayed_state(self, gates: Gates, i: str, state: str, *, parent: bool = False) -> str:
-        if self.form.P.trivial:
-            return state
-        factor = self.symbols.at(self.form.P.decay, i) if parent else self.path(gates, i)
-        if self.decay_kind is Kind.HEAD:
-            return f"{self.symbols.show(factor, PRODUCT)}{self.style.product}{state}"
-        diagonal = self.style.diagonal(self.symbols.show(factor))
-        sides = (diagonal, state) if self.decay_kind is Kind.KEY else (state, diagonal)
-        return " ".join(sides)
-
-    def _rank_one(self, write: Poly, column: str) -> str:
-        several = sum(len(v) for v in write.by_vectors(self.write)) > 1
-        shown = self.symbols.show(write, ATOM if self.right or several else PRODUCT)
-        return f"{column} {shown}{self.t}" if self.right else f"{shown} {column}{self.t}"
 
     def _own_terms(self) -> list[str]:
         normal = self.form.normal
@@ -327,7 +189,9 @@ class Formulas:
         for vector, column in zip(vectors, columns, strict=True):
             write = self.symbols.at(vector, "j")
             if on_unknown:
-                column = self.style.group(f"{self.symbols.show(gate)}{self.style.elementwise}{column}")
+                column = self.style.group(
+                    f"{self.symbols.show(gate)}{self.style.elementwise}{column}"
+                )
             else:
                 write = write * gate
             terms.append(f"{below} {self._rank_one(write, column)}")
@@ -343,7 +207,9 @@ class Formulas:
         for weight, column, vector in zip(out.pairs + out.writes, columns, vectors, strict=True):
             if is_zero(weight):
                 continue
-            shown = "" if self.symbols.folded(weight) == constant(1) else self._show(weight, "i", ATOM)
+            shown = (
+                "" if self.symbols.folded(weight) == constant(1) else self._show(weight, "i", ATOM)
+            )
             if self.right:
                 query = self._show(out.query.vector, "i", ATOM)
                 dot = self.style.group(self.style.dot.format(query, column))
@@ -373,9 +239,9 @@ class Formulas:
             text = self._scaled(ONE, out.gain, text)
         return text if out.direct is None else f"{text} + {self._show(out.direct, 'i')}"
 
-
-def _minus(line: str, text: str) -> str:
-    """`line` minus `text`, with the signs contracted."""
-    if text.startswith("-"):
-        return f"{line} + {text[1:]}" if line else text[1:]
-    return f"{line} - {text}" if line else f"-{text}"
+    def _weighted(self, weight: str, block: Block, column: str) -> str:
+        """C_ij u_j; right acting, C_ij times the decayed write vector."""
+        if not self.right:
+            return f"{weight} {column}"
+        vector = self.symbols.at(block.right, "j") * self.gate(block.gates, "i", "j")
+        return f"{weight} {self.symbols.show(vector, ATOM)}"

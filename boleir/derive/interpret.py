@@ -47,7 +47,8 @@ from boleir.ir import (
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
-    """A state-dependent value that is affine in nothing; `refusal` says why, unless its use does."""
+    """A state-dependent value that is affine in nothing; `refusal` says why, unless its use
+    does."""
 
     term: Expr
     refusal: type[Refusal]

@@ -1,11 +1,11 @@
 """Spelling of expressions: near the language for messages, as formulas in text and in LaTeX.
 
-One walker (`Notation`) and one style per look. A node may have a label, a finished piece of text that
-stands for it.
-"""
+One walker (`Notation`) and one style per look. A node may have a label, a finished piece of text
+that stands for it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -32,11 +32,9 @@ from boleir.ir import (
     walk,
 )
 
-_GREEK = frozenset(
-    (
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi"
-        " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-    ).split()
+_GREEK = re.compile(
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi"
+    "|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega"
 )
 
 # How tightly a piece of a formula binds; a looser piece inside a tighter one needs parentheses.
@@ -108,10 +106,8 @@ class Latex(Style):
     def name(self, name: str, token: str | None = None) -> str:
         bare = name.rstrip("'")
         head, _, tail = bare.partition("_")
-        if head in _GREEK:
-            shown = "\\" + head
-        else:
-            shown = head if len(head) == 1 else rf"\mathrm{{{head}}}"
+        letter = rf"\{head}" if _GREEK.fullmatch(head) else head
+        shown = letter if letter != head or len(head) == 1 else rf"\mathrm{{{head}}}"
         tail = tail.replace("_", r"\_")
         below = [tail if len(tail) == 1 else rf"\mathrm{{{tail}}}"] if tail else []
         below += [token] if token else []

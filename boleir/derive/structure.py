@@ -1,4 +1,5 @@
-"""Questions about a normal form that more than one stage asks: chains of pairs, what a read sees."""
+"""Questions about a normal form that more than one stage asks: chains of pairs, what a read
+sees."""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ def assumptions(form: NormalForm) -> tuple[str, ...]:
 
 
 def require_low_rank(form: NormalForm, d_k: int, d_v: int) -> None:
-    """Raise `RankTooLarge` where the state would be cheaper to carry than its factors: when one token
-    changes it by half of its rank or more."""
+    """Raise `RankTooLarge` where the state would be cheaper to carry than its factors: when one
+    token changes it by half of its rank or more."""
     rank = len(form.pairs) + len(form.writes)
     if 2 * rank > min(d_k, d_v):
         raise RankTooLarge(

@@ -16,7 +16,6 @@ from boleir.derive.normal_form import NormalForm
 from boleir.derive.notation import SUM, Notation, Style
 from boleir.ir import Dot, Expr, Input, Kind, Mul, Number, Per, Recurrence, uses_state, walk
 
-
 _DEFINED = "="
 """First character of the symbols of defined names, so that none of them equals an input."""
 
@@ -32,7 +31,8 @@ class Definition:
 
 
 class _ByToken(Notation):
-    """Factors ordered for reading: k_3·k_1 (row first), k_3·(gamma_3 ∘ gamma_2 ∘ k_1), P_i ∘ q_i."""
+    """Factors ordered for reading: k_3·k_1 (row first), k_3·(gamma_3 ∘ gamma_2 ∘ k_1), P_i ∘
+    q_i."""
 
     def _factors(self, expr: Expr) -> Iterator[Expr]:
         factors = list(_flat(expr))
@@ -224,7 +224,8 @@ def _size(poly: Poly) -> int:
 
 
 def _fold_dot(single: Poly, definition: Definition) -> Poly:
-    """Take the scalar of a named vector s * x into the dots that contain x: s (x^T y) = name^T y."""
+    """Take the scalar of a named vector s * x into the dots that contain x: s (x^T y) = name^T
+    y."""
     scalar, direction = split_scalar(definition.poly)
     if scalar.value is not None or len(direction.terms) != 1:
         return single

@@ -155,35 +155,27 @@ class _System:
         deep = self.decay is not None and self.decay_kind is self.unknown
         shape = (self.heads, count, count) + ((self.start.shape[2],) if deep else ())
         result = self._zeros(shape)
+        gram = None
+        if self.decay is None or self.decay_kind is not self.write:
+            gram = np.swapaxes(left, 0, 1) @ right.transpose(1, 2, 0)
         for first in range(0, len(pairs), PAIRS_AT_ONCE):
             rows, columns = (
                 list(x) for x in zip(*pairs[first : first + PAIRS_AT_ONCE], strict=True)
             )
-            result[:, rows, columns] = np.moveaxis(
-                self._pair_values(left, right, block.gates, rows, columns, deep), 1, 0
-            )
+            gate = self._gate(block.gates, rows, columns)
+            if gram is None:
+                assert gate is not None
+                values = (left[rows] * (gate * right[columns])).sum(axis=-1)
+            else:
+                values = np.swapaxes(gram[:, rows, columns], 0, 1)
+                if gate is not None:
+                    values = values[..., None] * gate if deep else values * gate[..., 0]
+            result[:, rows, columns] = np.swapaxes(values, 0, 1)
         if own:
             diagonal = self.values.full(block.own, Kind.HEAD, self.heads)
             diagonal = np.swapaxes(diagonal, 0, 1)
             result[:, range(count), range(count)] = diagonal if deep else diagonal[..., 0]
         return result
-
-    def _pair_values(
-        self,
-        left: Array,
-        right: Array,
-        gates: Gates,
-        rows: list[int],
-        columns: list[int],
-        deep: bool,
-    ) -> Array:
-        gate = self._gate(gates, rows, columns)
-        if gate is not None and self.decay_kind is self.write:
-            return (left[rows] * (gate * right[columns])).sum(axis=-1)
-        gram = (left[rows] * right[columns]).sum(axis=-1)
-        if gate is None:
-            return gram
-        return gram[..., None] * gate if deep else gram * gate[..., 0]
 
     def _apply(self, matrix: Array, columns: Array) -> Array:
         """matrix times [T, heads, U] over nodes."""

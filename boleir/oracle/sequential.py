@@ -1,4 +1,5 @@
-"""The walk of a tree, straight from the recurrence: the oracle that everything else must agree with.
+"""The walk of a tree, straight from the recurrence: the oracle that everything else must agree
+with.
 
 It evaluates `update` and `output` of each node on the state of its parent and uses nothing of the
 derivation.
