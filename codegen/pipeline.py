@@ -20,7 +20,7 @@ from boleir.codegen.schedule import Schedule, default_schedule, validate
 from boleir.codegen.targets import Target
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.derive import derive
-from boleir.ir import Recurrence
+from boleir.ir import Kind, Recurrence
 
 STEPS = ("recurrence", "closed-form", "plan", "schedule", "kernels", "module")
 """Names that `--print-after` accepts, in the order they happen."""
@@ -54,13 +54,22 @@ class Lowered:
                 return kernel
         raise KeyError(name)
 
+    @property
+    def aligned_strides(self) -> frozenset[str]:
+        """Integer arguments that must be multiples of 16, so that rows can be loaded 16 bytes at a time.
+
+        Strides of head scalars are free: they are loaded one by one.
+        """
+        vectors = [x.name for x in self.recurrence.tokens if x.kind is not Kind.HEAD]
+        return frozenset([f"{name}_stride" for name in vectors] + ["state_stride", "out_stride", "capacity"])
+
     def specs(self) -> list[KernelSpec]:
         """What the offline compiler needs for each kernel."""
         return [
             KernelSpec(
                 name=kernel.name,
                 signature=dict(kernel.arguments),
-                aligned=tuple(name for name, kind in kernel.arguments if kind.startswith("*")) + _ALIGNED_STRIDES(kernel),
+                aligned=tuple(name for name, kind in kernel.arguments if kind.startswith("*") or name in self.aligned_strides),
                 num_warps=kernel.warps,
                 num_stages=kernel.stages,
                 pdl=kernel.pdl,
@@ -68,10 +77,6 @@ class Lowered:
             )
             for kernel in self.kernels
         ]
-
-
-def _ALIGNED_STRIDES(kernel: EmittedKernel) -> tuple[str, ...]:
-    return ()
 
 
 def lower(

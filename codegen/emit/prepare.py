@@ -105,8 +105,9 @@ def _convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: boo
     w.let("exists", f"inside[:, None] & (channel < {width})[None, :]")
     w.let("live", f"channel < {width}")
     pointer, stride = w.arg(m.source.name, "*" + dtype), w.arg(f"{m.source.name}_stride", "i64")
-    weight = f"{w.arg('conv_weight', '*fp32')} + ({m.offset} + column) * {m.width}"
-    w.let("weight", f"tl.load({weight} + {m.width - 1}, mask=live, other=0.0)")
+    weights = w.arg("conv_weight", "*" + dtype)
+    weight = f"{weights} + ({m.offset} + column) * {m.width}"
+    w.let("weight", f"tl.load({weight} + {m.width - 1}, mask=live, other=0.0).to(tl.float32)")
     source = f"tl.load({pointer} + row[:, None] * {stride} + column[None, :], mask=exists, other=0.0)"
     w.let("total", f"weight[None, :] * {source}.to(tl.float32)")
     w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
@@ -114,7 +115,7 @@ def _convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: boo
     near = w.arg("near", "*i32")
     for tap in range(m.width - 1):
         w.let("ancestor", f"tl.load({near} + row * {context.plan.conv_width - 1} + {tap}, mask=inside, other=-1)")
-        w.let("weight", f"tl.load({weight} + {m.width - 2 - tap}, mask=live, other=0.0)")
+        w.let("weight", f"tl.load({weight} + {m.width - 2 - tap}, mask=live, other=0.0).to(tl.float32)")
         w.let("in_tree", "exists & (ancestor >= 0)[:, None]")
         w.let("in_window", f"exists & ((ancestor < 0) & (ancestor >= -{m.width - 1}))[:, None]")
         at = f"(start.to(tl.int64) + ancestor)[:, None] * {stride} + column[None, :]"
