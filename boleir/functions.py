@@ -98,6 +98,17 @@ def _l2norm(x: Any) -> Any:
     return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True) + L2_EPSILON)
 
 
+# In float32, log(1 + e) loses the digits of a small e (a step size of 1e-3 would be wrong by 6e-5),
+# so its series takes over there; tanh near zero likewise.
+_SOFTPLUS = (
+    "tl.where(@ > 20.0, @, tl.where(@ > -4.0, tl.log(1.0 + tl.exp(tl.minimum(@, 20.0))), "
+    "tl.exp(@) * (1.0 - tl.exp(@) * (0.5 - tl.exp(@) * (0.3333333333 - 0.25 * tl.exp(@))))))"
+)
+_TANH = (
+    "tl.where(tl.abs(@) > 0.1, 1.0 - 2.0 / (1.0 + tl.exp(2.0 * @)), "
+    "@ * (1.0 - @ * @ * (0.3333333333 - 0.1333333333 * @ * @)))"
+)
+
 _ROWS = (
     Function(
         "exp",
@@ -145,7 +156,7 @@ _ROWS = (
         "log(1 + exp(x)), and x itself above 20",
         _softplus,
         r"\operatorname{softplus}(@)",
-        "tl.where(@ > 20.0, @, tl.log(1.0 + tl.exp(tl.minimum(@, 20.0))))",
+        _SOFTPLUS,
         low=0.0,
     ),
     Function(
@@ -161,7 +172,7 @@ _ROWS = (
         "hyperbolic tangent",
         lambda x: _np().tanh(x),
         r"\tanh(@)",
-        "(1.0 - 2.0 / (1.0 + tl.exp(2.0 * @)))",
+        _TANH,
         "tanh",
         low=-1.0,
         high=1.0,

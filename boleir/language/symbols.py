@@ -61,6 +61,8 @@ class Traced:
         return _binary(build.add, self, other)
 
     def __radd__(self, other: Operand) -> Traced:
+        if type(other) is int and other == 0:
+            return self  # where Python's own sum() starts, whatever the kind of the terms
         return _binary(build.add, other, self)
 
     def __sub__(self, other: Operand) -> Traced:

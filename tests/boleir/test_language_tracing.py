@@ -161,6 +161,16 @@ def test_operators_of_python() -> None:
     assert traced == text
 
 
+def test_the_sum_of_python_adds_terms_of_any_kind() -> None:
+    @bole.recurrence(name="r")
+    def traced(S, q, k, v):
+        S = sum([S, k @ v.T, q @ v.T])
+        return S, S.T @ q
+
+    text = "recurrence r(q: key, k: key, v: value)\n  S = S + k v^T + q v^T\n  out S^T q"
+    assert traced == bole.parse(text)
+
+
 def test_floats_are_the_decimals_that_were_typed() -> None:
     @bole.recurrence(name="r")
     def traced(S, q, k, v):
