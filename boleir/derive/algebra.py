@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import gcd, lcm
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from boleir.ir import Dot, Expr, Input, Kind
 
@@ -254,25 +254,53 @@ def _gcd_of_sums(parts: list[Poly]) -> Poly:
     """Greatest common divisor of sums of scalars, by sympy."""
     import sympy
 
-    primitive = [content(part)[1] for part in parts]
-    atoms = sorted(set().union(*(part.atoms for part in primitive)), key=rank)
-    symbols = sympy.symbols(f"x0:{len(atoms)}")
-    names = dict(zip(atoms, symbols, strict=True))
-    as_sympy = [
-        sympy.Add(
-            *(
-                sympy.Rational(c.numerator, c.denominator)
-                * sympy.Mul(*(names[a] ** p for a, p in monomial))
-                for monomial, c in part.terms.items()
-            )
-        )
-        for part in primitive
-    ]
-    common = as_sympy[0]
-    for other in as_sympy[1:]:
+    bridge = _Bridge([content(part)[1] for part in parts])
+    common = bridge.sums[0]
+    for other in bridge.sums[1:]:
         common = sympy.gcd(common, other)
-    result = ZERO
-    for powers, coefficient in sympy.Poly(common, *symbols).terms():
-        monomial: Monomial = tuple((a, int(p)) for a, p in zip(atoms, powers, strict=True) if p)
-        result = result + term(monomial, Fraction(int(coefficient.p), int(coefficient.q)))
+    result = bridge.back(common)
     return content(result)[1] if result.value is None else ONE
+
+
+def factors(primitive: Poly) -> list[tuple[Poly, int]]:
+    """Irreducible factors of a primitive sum with their powers, by sympy; their product is the sum
+    up to a number."""
+    if max(sum(power for _, power in monomial) for monomial in primitive.terms) < 2:
+        return [(primitive, 1)]
+    import sympy
+
+    bridge = _Bridge([primitive])
+    _, found = sympy.factor_list(bridge.sums[0])
+    return [(content(bridge.back(base))[1], int(power)) for base, power in found]
+
+
+class _Bridge:
+    """Polynomials as sympy expressions over one symbol per indivisible term, and back."""
+
+    def __init__(self, polys: list[Poly]) -> None:
+        import sympy
+
+        self.atoms = sorted(set().union(*(poly.atoms for poly in polys)), key=rank)
+        self.symbols = sympy.symbols(f"x0:{len(self.atoms)}")
+        names = dict(zip(self.atoms, self.symbols, strict=True))
+        self.sums = [
+            sympy.Add(
+                *(
+                    sympy.Rational(size.numerator, size.denominator)
+                    * sympy.Mul(*(names[a] ** power for a, power in monomial))
+                    for monomial, size in poly.terms.items()
+                )
+            )
+            for poly in polys
+        ]
+
+    def back(self, expr: Any) -> Poly:
+        """The polynomial of a sympy expression."""
+        import sympy
+
+        result = ZERO
+        for powers, size in sympy.Poly(expr, *self.symbols).terms():
+            pairs = zip(self.atoms, powers, strict=True)
+            monomial: Monomial = tuple((a, int(power)) for a, power in pairs if power)
+            result = result + term(monomial, Fraction(int(size.p), int(size.q)))
+        return result

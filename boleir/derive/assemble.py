@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from boleir.derive.affine import Affine, State, Token
+from boleir.derive.affine import Affine, State, Token, merged
 from boleir.derive.algebra import (
     ONE,
     ZERO,
@@ -21,6 +22,7 @@ from boleir.derive.canonical import Canon, contract, emit
 from boleir.derive.interpret import CrossRead, Interpreter, Tainted
 from boleir.derive.logs import log_of_decay
 from boleir.derive.normal_form import NormalForm, Pair, Reading, Readout, Write
+from boleir.derive.recognise import recognise
 from boleir.derive.refusals import ForgetsParent, ReadoutNotSupported, StateOutsideProducts
 from boleir.ir import Expr, Recurrence
 
@@ -69,6 +71,7 @@ class _Assembly:
         self.canon: Canon = interpreter.canon
         self.decay = state.decay
         self.sealed = dict(state.seal(self.token).sealed)
+        self.definitions: dict[int, Affine] = {}
 
     def form(self) -> NormalForm:
         pairs, writes = self._split()
@@ -82,7 +85,7 @@ class _Assembly:
             log_decay=log_decay,
             pairs=tuple(self._pair(pair, pairs[:n]) for n, pair in enumerate(pairs)),
             writes=tuple(
-                Write(self.canon.expr(w), self.canon.expr(self.token.definitions[r].free))
+                Write(self.canon.expr(w), self.canon.expr(self.definitions[r].free))
                 for r, w in writes
             ),
             readout=self._readout(output, pairs, writes),
@@ -90,33 +93,62 @@ class _Assembly:
 
     def _split(self) -> tuple[list[_Pair], list[tuple[int, Poly]]]:
         """Pairs (unordered) and pure writes (ordered) of the update."""
-        definitions = self.token.definitions
-        writes = [(r, w) for r, w in self.sealed.items() if definitions[r].is_free]
-        readers = {r: w for r, w in self.sealed.items() if not definitions[r].is_free}
+        self._settle()
+        forms = self.definitions
         pairs: list[_Pair] = []
-        for r, write in readers.items():
-            pairs += self._pairs_of(r, write, frozenset(readers))
-        writes.sort(key=lambda rw: (rank(emit(rw[1])), rank(emit(definitions[rw[0]].free))))
+        writes: list[tuple[int, Poly]] = []
+        for r, write in self.sealed.items():
+            if forms[r].is_free:
+                writes.append((r, write))
+            else:
+                pairs += self._pairs_of(r, write)
+        writes.sort(key=lambda rw: (rank(emit(rw[1])), rank(emit(forms[rw[0]].free))))
         return pairs, writes
 
-    def _pairs_of(self, origin: int, write: Poly, kept: frozenset[int]) -> list[_Pair]:
+    def _settle(self) -> None:
+        """Final definitions: in terms of each other where one reads another's write."""
+        own = self.token.definitions
+        readers = frozenset(r for r in self.sealed if not own[r].is_free)
+        for r in sorted(self.sealed):
+            form = self.token.expand(own[r], readers)
+            if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
+                form = self.token.expand(form, frozenset())
+            self.definitions[r] = form
+        order = sorted(readers, key=lambda r: (rank(emit(self.sealed[r])), r))
+        for r, other in itertools.permutations(order, 2):
+            if r in self.sealed and other in self.sealed and not self._depends(other, r):
+                self._couple(r, other)
+
+    def _couple(self, r: int, other: int) -> None:
+        """Write definition r in terms of `other` where it is a read of what `other` has written."""
+        form = recognise(self.definitions[r], {other: self.definitions[other]}, self.side)
+        multiple = form.refs.get(other, ZERO) - self.definitions[r].refs.get(other, ZERO)
+        if not multiple:
+            return
+        if not form.reads and not form.free:  # plain multiples: no unknown of their own
+            write = self.sealed.pop(r)
+            self.sealed = merged(self.sealed, {k: c * write for k, c in form.refs.items()})
+        elif len(form.reads) == 1:
+            (read,) = form.reads.values()
+            vector = divide(-read, self.decay) or -read
+            if contract(self.side.write, vector * self.sealed[other]) == -multiple:
+                self.definitions[r] = form
+
+    def _depends(self, r: int, on: int) -> bool:
+        """Whether definition r refers to reference `on`, directly or not."""
+        refs = self.definitions[r].refs
+        return on in refs or any(self._depends(k, on) for k in refs if k in self.definitions)
+
+    def _pairs_of(self, origin: int, write: Poly) -> list[_Pair]:
         """The pair of one reference; several when its readings have different gains."""
-        form = self.token.definitions[origin]
-        form = self.token.expand(form, kept)
-        if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
-            form = self.token.expand(form, frozenset())
-        reads = _collect(form)
+        form = self.definitions[origin]
+        first, *others = _collect(form)
         coupling = {r: -c for r, c in form.refs.items()}
-        pairs = []
-        for n, read in enumerate(reads):
-            negated = _Read(read.gain, -read.vector)
-            first = n == 0
-            pairs.append(
-                _Pair(
-                    origin, write, negated, form.free if first else ZERO, coupling if first else {}
-                )
-            )
-        return pairs
+        lead = _Pair(origin, write, _Read(first.gain, -first.vector), form.free, coupling)
+        return [
+            lead,
+            *(_Pair(origin, write, _Read(x.gain, -x.vector), ZERO, {}) for x in others),
+        ]
 
     def _pair(self, pair: _Pair, earlier: list[_Pair]) -> Pair:
         coupling = tuple(self.canon.expr(pair.coupling.get(e.origin, ZERO)) for e in earlier)
@@ -168,7 +200,8 @@ class _Assembly:
         if not isinstance(output, Affine):
             raise ReadoutNotSupported(node, detail="the output does not read the state")
         kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
-        form = self.token.expand(output, kept)
+        known = {p.origin: self.definitions[p.origin] for p in reversed(pairs)}
+        form = recognise(self.token.expand(output, kept), known, self.side)
         reads = _collect(form)
         if len(reads) != 1:
             raise ReadoutNotSupported(node)
@@ -199,7 +232,7 @@ class _Assembly:
         out alike: the plain weight q^T kappa where it is there, the rest in `direct`; else all of
         it in `weights`. Returns what remains direct."""
         for r, write in writes:
-            value = self.token.definitions[r].free * read.gain
+            value = self.definitions[r].free * read.gain
             scalar, direction = split_scalar(value)
             seen = weights.get(r, ZERO)
             if len(direction.terms) == 1:
@@ -272,13 +305,19 @@ def _in_order(pairs: list[_Pair]) -> list[_Pair]:
     for pair in pairs:
         by_origin.setdefault(pair.origin, []).append(pair)
     levels: dict[int, int] = {}
-    for origin in sorted(by_origin):  # a definition refers to earlier references only
-        before = [levels[r] for pair in by_origin[origin] for r in pair.coupling if r in levels]
-        levels[origin] = 1 + max(before, default=-1)
+
+    def level(origin: int) -> int:
+        if origin not in levels:
+            before = [
+                level(r) for pair in by_origin[origin] for r in pair.coupling if r in by_origin
+            ]
+            levels[origin] = 1 + max(before, default=-1)
+        return levels[origin]
+
     return sorted(
         pairs,
         key=lambda p: (
-            levels[p.origin],
+            level(p.origin),
             rank(emit(p.write)),
             rank(emit(p.read.vector)),
             rank(emit(p.read.gain)),

@@ -21,8 +21,10 @@ from boleir.derive.algebra import (
     constant,
     content,
     divide,
+    factors,
     inverse,
     order,
+    rank,
     term,
     total,
 )
@@ -103,7 +105,31 @@ class Canon:
         if size > MAX_TERMS and not isinstance(node, Add | Sub | Neg):
             fresh = {child.key: emit(self._polys[child.key]) for child in node.children}
             return atom(replace(rebuilt(node, fresh), hint=None, span=None))
-        return rule(node, parts)
+        return self._reduced(rule(node, parts))
+
+    def _reduced(self, poly: Poly) -> Poly:
+        """Over one power of every divisor that is a sum, with common factors cancelled."""
+        divisors = {
+            a for m in poly.terms for a, power in m if power < 0 and isinstance(a, Add | Sub)
+        }
+        for divisor in sorted(divisors, key=rank):
+            poly = _over(poly, divisor, self.poly(divisor))
+        return poly
+
+
+def _over(poly: Poly, divisor: Expr, value: Poly) -> Poly:
+    """`poly` with the divisor brought to one power in all terms, the least that will do."""
+    most = max(-power for m in poly.terms for a, power in m if a == divisor)
+    top = ZERO
+    for monomial, size in poly.terms.items():
+        missing = most + dict(monomial).get(divisor, 0)
+        part = term(tuple(ap for ap in monomial if ap[0] != divisor), size)
+        for _ in range(missing):
+            part = part * value
+        top = top + part
+    while most and (quotient := divide(top, value)) is not None:
+        top, most = quotient, most - 1
+    return top * atom(divisor, -most) if most else top
 
 
 def rebuilt(node: Expr, operands: Mapping[int, Expr]) -> Expr:
@@ -117,11 +143,20 @@ def rebuilt(node: Expr, operands: Mapping[int, Expr]) -> Expr:
 
 
 def reciprocal(poly: Poly) -> Poly:
-    """1 / poly, which is not zero; a sum becomes one indivisible term."""
+    """1 / poly, which is not zero; every irreducible sum in it becomes an indivisible term."""
     single, primitive = content(poly)
     ((monomial, size),) = single.terms.items()
     result = term(inverse(monomial), 1 / size)
-    return result if primitive == ONE else result * atom(emit(primitive), -1)
+    if primitive == ONE:
+        return result
+    product = ONE
+    for factor, power in factors(primitive):
+        result = result * atom(emit(factor), -power)
+        for _ in range(power):
+            product = product * factor
+    left = divide(primitive, product)
+    assert left is not None and left.value
+    return result * constant(1 / left.value)
 
 
 def contract(kind: Kind, poly: Poly) -> Poly:

@@ -233,5 +233,9 @@ class Notation:
 
 def plain(expr: Expr) -> str:
     """`expr` as the author would write it: by its parts, with the names of the author inside."""
-    names = {node.key: node.hint for node in walk(expr) if node.hint and node.children}
+    names = {
+        node.key: node.hint
+        for node in walk(expr)
+        if node.hint and node.children and node.key != expr.key
+    }
     return Notation(SOURCE, names).open(expr)[0]
