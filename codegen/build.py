@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from boleir.codegen.artifact import Artifact, TargetBuild, collect
+from boleir.codegen.interface import interface_of
 from boleir.codegen.kernel_spec import CompiledKernel, Job
 from boleir.codegen.launch_spec import LaunchSpec
 from boleir.codegen.offline import CompilePool, all_compiled
@@ -52,28 +53,50 @@ def build(
     for target in wanted:
         progress(f"lowering for {target.name}")
         lowered.append(lower_one(request, schedule, target, show if not lowered else None))
-    jobs = [
-        Job(made.text, spec, target)
-        for made, target in zip(lowered, wanted, strict=True)
-        for spec in made.specs()
-    ]
+    return assemble(
+        list(zip(lowered, wanted, strict=True)),
+        progress=progress,
+        workers=workers,
+        assembly=assembly,
+        pool=pool,
+    )
+
+
+def assemble(
+    variants: Sequence[tuple[Lowered, Target]],
+    *,
+    progress: Say = lambda _: None,
+    workers: int | None = None,
+    assembly: bool = False,
+    pool: CompilePool | None = None,
+) -> Artifact:
+    """Compile kernels that have been lowered, one variant per target, as one folder's content.
+
+    All variants are of one recurrence and shape. Raises `CompileError`.
+    """
+    jobs = [Job(made.text, spec, target) for made, target in variants for spec in made.specs()]
     if pool is not None:
         compiled = _compile(pool, jobs, progress)
     else:
         with CompilePool(workers) as own:
             compiled = _compile(own, jobs, progress)
     builds = []
-    for made, target in zip(lowered, wanted, strict=True):
+    for made, target in variants:
         kernels, compiled = compiled[: len(made.kernels)], compiled[len(made.kernels) :]
         builds.append(_target_build(made, target, kernels))
+    first = variants[0][0]
+    sizes = first.shapes.to_json()
     return collect(
         builds,
-        name=request.recurrence.name,
-        recurrence=str(request.recurrence),
-        closed_form=str(lowered[0].form),
-        shapes={k: v for k, v in request.shapes.to_json().items() if isinstance(v, int)},
-        dtypes={"vectors": request.shapes.dtype, "state": request.shapes.state_dtype},
-        extra={"request": request.shapes.to_json()},
+        name=first.recurrence.name,
+        recurrence=str(first.recurrence),
+        closed_form=str(first.form),
+        shapes={k: v for k, v in sizes.items() if isinstance(v, int)},
+        dtypes={"vectors": first.shapes.dtype, "state": first.shapes.state_dtype},
+        extra={
+            "request": sizes,
+            "interfaces": {target.name: interface_of(made).to_json() for made, target in variants},
+        },
         assembly=assembly,
     )
 

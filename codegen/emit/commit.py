@@ -111,8 +111,8 @@ class _Commit:
         w.let("last", "start.to(tl.int64) + tl.where(valid, accepted_node, 0)")
         w.let("node", f"tl.arange(0, {padded(self.context.shapes.max_nodes)})")
         at = f"last * {words} + node // 64" if words > 1 else "last + node * 0"
-        mask = f"valid & (node < {64 * words})"
-        w.let("word", f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask={mask}, other=0)")
+        w.let("known", f"tl.where(valid, {64 * words}, 0)")
+        w.let("word", f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=node < known, other=0)")
         w.let("on_path", "((word >> (node & 63).to(tl.int64)) & 1) != 0")
         w.let("length", "tl.sum(tl.where(on_path, 1, 0), axis=0)")
 

@@ -1,0 +1,193 @@
+"""What a caller must know about the kernels of a layer: inputs, formats, workspaces, pointer table.
+
+Plain values, so that a compiled folder carries them and a serving process that holds nothing but
+binaries checks arguments exactly as a process that has just compiled them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from boleir.errors import CacheError
+
+if TYPE_CHECKING:
+    from boleir.codegen.pipeline import Lowered
+    from boleir.ir import Input
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A declared input: `kind` is head, key or value; `heads` x `width` numbers per token, or per
+    layer for a parameter."""
+
+    name: str
+    kind: str
+    heads: int
+    width: int
+
+    @property
+    def channels(self) -> int:
+        """Numbers per token (or per layer)."""
+        return self.heads * self.width
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Trailing shape: [heads], or [heads, width] for a vector."""
+        return (self.heads,) if self.kind == "head" else (self.heads, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Everything that arguments are checked against and workspaces are sized by."""
+
+    recurrence: str
+    inputs: tuple[Operand, ...]
+    """Token inputs in the order of declaration, in `dtype`."""
+    parameters: tuple[Operand, ...]
+    """Per-layer parameters, in float32."""
+    convolved: tuple[str, ...]
+    """Inputs behind a causal convolution, in the order of their channels."""
+    key_heads: int
+    value_heads: int
+    d_k: int
+    d_v: int
+    max_nodes: int
+    max_depth: int
+    parents: tuple[int, ...] | None
+    """The tree, where it was a constant of the compilation."""
+    dtype: str
+    """Format of token inputs and convolution windows, in torch's words."""
+    state_dtype: str
+    out_dtype: str
+    conv_channels: int
+    """Channels of the convolution window; 0 without a convolution."""
+    conv_width: int
+    conv_dtype: str
+    """Format of the convolution weights."""
+    planes: int
+    """Planes of float32 row scalars [planes, value_heads, nodes]; 0 when none are stored."""
+    folded: int
+    """Elements of the folded factors per request; 0 when there are none."""
+    folded_dtype: str
+    unknowns: int
+    """Float32 planes of unknowns [unknowns, nodes, value_heads * d_v]; 0 under a replay commit."""
+    table: tuple[str, ...]
+    """Names of the pointers that the commit takes per layer, in order."""
+    stages: tuple[str, ...]
+    """Kernels of a layer in launch order."""
+    aligned: tuple[str, ...]
+    """Strides that the kernels take to be multiples of 16 elements."""
+
+    @property
+    def words(self) -> int:
+        """64-bit ancestor words per node."""
+        return -(-self.max_nodes // 64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `from_json` gives an equal interface back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Interface:
+        """Inverse of `to_json`. Raises `CacheError` for anything else."""
+        try:
+            parsed: dict[str, Any] = dict(values)
+            for name in ("inputs", "parameters"):
+                parsed[name] = tuple(Operand(**item) for item in parsed[name])
+            for name in ("convolved", "table", "stages", "aligned"):
+                parsed[name] = tuple(parsed[name])
+            if parsed["parents"] is not None:
+                parsed["parents"] = tuple(parsed["parents"])
+            return cls(**parsed)
+        except (KeyError, TypeError) as error:
+            raise CacheError(
+                f"the description of the kernels' arguments is not understood ({error})",
+                mend="compile again",
+            ) from None
+
+
+def interface_of(lowered: Lowered) -> Interface:
+    """The interface of emitted kernels."""
+    from boleir.codegen.emit.commit import table_columns
+    from boleir.codegen.request import DTYPES
+
+    plan, shapes, schedule, context = (
+        lowered.plan,
+        lowered.shapes,
+        lowered.schedule,
+        lowered.context,
+    )
+    names = {triton: torch for torch, triton in DTYPES.items()}
+    folded, folded_dtype = _folded(lowered)
+    taken = {name for kernel in lowered.kernels for name, _ in kernel.arguments}
+    stored = schedule.commit == "factors" and plan.pairs
+
+    def operand(item: Input) -> Operand:
+        return Operand(
+            item.name, str(item.kind), shapes.heads(item.kind), shapes.width(item.kind)
+        )
+
+    return Interface(
+        recurrence=plan.name,
+        inputs=tuple(operand(item) for item in lowered.recurrence.tokens),
+        parameters=tuple(operand(item) for item in lowered.recurrence.parameters),
+        convolved=tuple(mixed.source.name for mixed in plan.mixed),
+        key_heads=shapes.key_heads,
+        value_heads=shapes.value_heads,
+        d_k=shapes.d_k,
+        d_v=shapes.d_v,
+        max_nodes=shapes.max_nodes,
+        max_depth=shapes.max_depth,
+        parents=shapes.parents,
+        dtype=shapes.dtype,
+        state_dtype=shapes.state_dtype,
+        out_dtype=names[_format(lowered, "out") or "fp32"],
+        conv_channels=plan.conv_channels,
+        conv_width=plan.conv_width,
+        conv_dtype=names[_format(lowered, "conv_weight") or "fp32"],
+        planes=_planes(lowered) if "rows" in taken else 0,
+        folded=folded,
+        folded_dtype=names[folded_dtype],
+        unknowns=len(plan.pairs) if stored else 0,
+        table=table_columns(context),
+        stages=tuple(kernel.name for kernel in lowered.kernels),
+        aligned=_aligned_strides(lowered),
+    )
+
+
+def _format(lowered: Lowered, argument: str) -> str | None:
+    """Element format of a pointer argument, None where no kernel takes it."""
+    for kernel in lowered.kernels:
+        for name, kind in kernel.arguments:
+            if name == argument:
+                return kind.removeprefix("*")
+    return None
+
+
+def _planes(lowered: Lowered) -> int:
+    from boleir.codegen.emit.prepare import planes
+
+    return planes(lowered.context)
+
+
+def _folded(lowered: Lowered) -> tuple[int, str]:
+    from boleir.codegen.emit.split import folded_dtype, folded_pieces, folded_tiles
+
+    context = lowered.context
+    if context.schedule.fusion != "split":
+        return 0, "fp32"
+    tiles = folded_tiles(context) * folded_pieces(context)
+    per_head = tiles * context.schedule.node_block**2
+    return context.shapes.value_heads * per_head, folded_dtype(context)
+
+
+def _aligned_strides(lowered: Lowered) -> tuple[str, ...]:
+    found = {
+        name
+        for spec in lowered.specs()
+        for name in spec.aligned
+        if not spec.signature[name].startswith("*")
+    }
+    return tuple(sorted(found))

@@ -1,0 +1,239 @@
+"""Checks of a call's tensors, made once per combination of shapes, strides and formats.
+
+A check answers with what launches need beside addresses: the strides. Every refusal names the
+argument, what it is and what was expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from boleir.codegen.interface import Interface, Operand
+from boleir.errors import LaunchError
+from boleir.runtime.pool import PoolLayer
+from boleir.runtime.tree_batch import TreeBatch
+
+STRIDE_UNIT = 16
+"""Elements that a stride is a multiple of where a kernel was compiled for that."""
+
+
+class ArgumentError(LaunchError):
+    """An argument of `verify` or `commit` that does not fit; `argument` names it."""
+
+    def __init__(self, argument: str, problem: str, *, mend: str | None = None) -> None:
+        super().__init__(f"{argument} {problem}", mend=mend)
+        self.argument = argument
+
+
+class Call(NamedTuple):
+    """What a checked combination of tensors amounts to."""
+
+    strides: tuple[int, ...]
+    """Distance between tokens of every input, in elements, in the order of the interface."""
+    tokens: int
+    """Rows of the inputs."""
+    out_shape: tuple[int, ...]
+
+
+def signature(tensors: Sequence[torch.Tensor]) -> tuple[object, ...]:
+    """Everything about tensors that a check depends on."""
+    return tuple([(t.shape, t.stride(), t.dtype, t.device) for t in tensors])
+
+
+def named(face: Interface, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors of `inputs` in order: token inputs, parameters, convolution weights."""
+    wanted = input_names(face)
+    missing = [name for name in wanted if name not in inputs]
+    if missing:
+        raise ArgumentError(missing[0], f"is missing: {_expected(face, missing[0])}")
+    extra = [name for name in inputs if name not in wanted]
+    if extra:
+        raise ArgumentError(
+            extra[0], "is no input of this kernel", mend=f"inputs: {', '.join(wanted)}"
+        )
+    return [inputs[name] for name in wanted]
+
+
+def input_names(face: Interface) -> tuple[str, ...]:
+    """Names that `inputs` must have: token inputs, parameters, convolution weights."""
+    names = [item.name for item in (*face.inputs, *face.parameters)]
+    return (*names, "conv_weight") if face.conv_channels else tuple(names)
+
+
+def check_inputs(face: Interface, given: Sequence[torch.Tensor], tree: TreeBatch) -> Call:
+    """Check the tensors that `named` gives. Raises `ArgumentError`."""
+    device = tree.device
+    strides, tokens, leading = [], None, False
+    for item, tensor in zip(face.inputs, given, strict=False):
+        _check_kind(item.name, tensor, face.dtype, device)
+        rows, stride = _token_rows(item, tensor)
+        if tokens is not None and rows != tokens:
+            raise ArgumentError(
+                item.name, f"has {rows} tokens, {face.inputs[0].name} has {tokens}"
+            )
+        tokens = rows
+        if item.name in face.aligned and stride % STRIDE_UNIT:
+            raise ArgumentError(
+                item.name,
+                f"has a token stride of {stride} elements, "
+                f"the kernel takes multiples of {STRIDE_UNIT}",
+            )
+        leading = leading or tensor.ndim == 4
+        strides.append(stride)
+    for item, tensor in zip(face.parameters, given[len(face.inputs) :], strict=False):
+        _check_dense(item.name, tensor, item.shape, "float32", device)
+    if face.conv_channels:
+        shape = (face.conv_channels, face.conv_width)
+        _check_dense("conv_weight", given[-1], shape, face.conv_dtype, device)
+    tokens = tree.num_nodes if tokens is None else tokens
+    if tokens < tree.num_nodes:
+        raise ArgumentError(
+            face.inputs[0].name, f"has {tokens} tokens, the trees have room for {tree.num_nodes}"
+        )
+    shape = (tokens, face.value_heads, face.d_v)
+    return Call(tuple(strides), tokens, (1, *shape) if leading else shape)
+
+
+def check_out(face: Interface, out: torch.Tensor, call: Call, device: torch.device) -> int:
+    """Check an output buffer; its token stride."""
+    _check_kind("out", out, face.out_dtype, device)
+    rows, stride = _token_rows(Operand("out", "value", face.value_heads, face.d_v), out)
+    if rows < call.tokens:
+        raise ArgumentError("out", f"has {rows} tokens, the inputs have {call.tokens}")
+    if "out_stride" in face.aligned and stride % STRIDE_UNIT:
+        raise ArgumentError(
+            "out",
+            f"has a token stride of {stride}, the kernel takes multiples of {STRIDE_UNIT}",
+        )
+    return stride
+
+
+def check_tree(face: Interface, tree: TreeBatch) -> None:
+    """Refuse a batch whose bounds or tables do not fit the kernels."""
+    if tree.words != face.words or tree.max_nodes > face.max_nodes:
+        raise ArgumentError(
+            "tree",
+            f"holds up to {tree.max_nodes} nodes per request ({tree.words} ancestor words), "
+            f"the kernel takes {face.max_nodes} ({face.words} words)",
+            mend=f"make the TreeBatch with max_nodes={face.max_nodes}, or use kernel.tree_batch",
+        )
+    if tree.max_depth > face.max_depth:
+        raise ArgumentError(
+            "tree",
+            f"may be {tree.max_depth} deep, the kernel was compiled for {face.max_depth}",
+            mend=f"make the TreeBatch with max_depth={face.max_depth}",
+        )
+    if face.conv_channels and tree.conv_width != face.conv_width:
+        raise ArgumentError(
+            "tree",
+            f"has nearest ancestors for a convolution of width {tree.conv_width}, "
+            f"the recurrence's has width {face.conv_width}",
+            mend=f"make the TreeBatch with conv_width={face.conv_width}",
+        )
+
+
+def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:
+    """Refuse a layer of a pool that does not fit the kernels."""
+    _check_kind("pool state", layer.state, face.state_dtype, device)
+    slot = (face.value_heads, face.d_v, face.d_k)
+    if tuple(layer.state.shape[1:]) != slot:
+        raise ArgumentError(
+            "pool state", f"is {_shape(layer.state.shape)}, expected {_shape(('slots', *slot))}"
+        )
+    if not face.conv_channels:
+        return
+    window = (face.conv_channels, face.conv_width - 1)
+    if layer.window is None:
+        raise ArgumentError(
+            "pool window", f"is missing: expected {face.dtype} {_shape(('slots', *window))}"
+        )
+    _check_kind("pool window", layer.window, face.dtype, device)
+    if tuple(layer.window.shape[1:]) != window:
+        raise ArgumentError(
+            "pool window",
+            f"is {_shape(layer.window.shape)}, expected {_shape(('slots', *window))}",
+        )
+
+
+def check_requests(name: str, tensor: torch.Tensor, tree: TreeBatch) -> None:
+    """Refuse a row of whole numbers, one per request, that is none."""
+    _check_kind(name, tensor, "int32", tree.device)
+    if tensor.ndim != 1 or not tensor.is_contiguous() or tensor.numel() < tree.num_requests:
+        raise ArgumentError(
+            name, f"is {_shape(tensor.shape)}, expected contiguous [{tree.num_requests}]"
+        )
+
+
+def misaligned(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> ArgumentError:
+    """The error for the first tensor whose address is not a multiple of 16 bytes."""
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.data_ptr() & 15:
+            return ArgumentError(
+                name,
+                f"begins at an address that is {tensor.data_ptr() & 15} above a multiple of 16",
+                mend="take a view that begins at a multiple of 16 bytes, or a copy",
+            )
+    raise AssertionError("all addresses are multiples of 16")
+
+
+def _token_rows(item: Operand, tensor: torch.Tensor) -> tuple[int, int]:
+    """Tokens and token stride of an input; only that stride is free."""
+    shape, strides = list(tensor.shape), list(tensor.stride())
+    if len(shape) == len(item.shape) + 2 and shape[0] == 1:
+        shape, strides = shape[1:], strides[1:]
+    flat = shape[1:] == [item.channels]
+    if len(shape) < 2 or not (flat or tuple(shape[1:]) == item.shape):
+        raise ArgumentError(
+            item.name, f"is {_shape(tensor.shape)}, expected {_shape(('tokens', *item.shape))}"
+        )
+    expected = 1
+    for size, stride in zip(reversed(shape[1:]), reversed(strides[1:]), strict=True):
+        if size > 1 and stride != expected:
+            raise ArgumentError(
+                item.name,
+                f"{_shape(tensor.shape)} has strides {tensor.stride()}; "
+                "only the distance between tokens is free",
+                mend="heads and channels of one token must be contiguous",
+            )
+        expected *= size
+    return shape[0], strides[0]
+
+
+def _check_kind(name: str, tensor: object, dtype: str, device: torch.device) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise ArgumentError(name, f"is a {type(tensor).__name__}, expected a tensor")
+    if tensor.dtype != getattr(torch, dtype):
+        raise ArgumentError(name, f"is {tensor.dtype}, expected torch.{dtype}")
+    if tensor.device != device:
+        raise ArgumentError(name, f"lies on {tensor.device}, the trees on {device}")
+
+
+def _check_dense(
+    name: str, tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, device: torch.device
+) -> None:
+    _check_kind(name, tensor, dtype, device)
+    flat = 1
+    for size in shape:
+        flat *= size
+    if tuple(tensor.shape) not in (shape, (flat,)) or not tensor.is_contiguous():
+        contiguous = "" if tensor.is_contiguous() else "not contiguous, "
+        raise ArgumentError(
+            name, f"is {contiguous}{_shape(tensor.shape)}, expected contiguous {_shape(shape)}"
+        )
+
+
+def _expected(face: Interface, name: str) -> str:
+    if name == "conv_weight":
+        return f"{face.conv_dtype} {_shape((face.conv_channels, face.conv_width))}"
+    for item in face.inputs:
+        if item.name == name:
+            return f"{face.dtype} {_shape(('tokens', *item.shape))}"
+    found = next(item for item in face.parameters if item.name == name)
+    return f"float32 {_shape(found.shape)}"
+
+
+def _shape(sizes: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"

@@ -1,0 +1,108 @@
+"""Kernels for the machine at hand: compiled for its GPU and kept, or interpreted on its CPU.
+
+Compilation is the offline one, in worker processes, so that a kernel made just in time is bit for
+bit the one that a compiled folder holds. What was compiled stays in the cache folder under a name
+made of everything that decides its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from boleir.codegen.artifact import Artifact, dump
+from boleir.errors import CacheError
+from boleir.runtime.cache_root import cache_root
+
+if TYPE_CHECKING:
+    from boleir.codegen.pipeline import Lowered
+    from boleir.codegen.targets import Target
+    from boleir.runtime.program import InterpretedProgram
+
+INTERPRET = "TRITON_INTERPRET"
+"""Environment variable with which Triton runs kernels on the CPU."""
+
+
+def interpreting() -> bool:
+    """Whether kernels run in Triton's interpreter in this process."""
+    return os.environ.get(INTERPRET, "0").lower() not in ("", "0", "false", "off")
+
+
+def import_text(text: str) -> ModuleType:
+    """The emitted module as a Python module, from a file in the cache folder: Triton reads the
+    source of its kernels there. The same text gives the same module."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+    name = f"boleir_emitted_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    folder = cache_root() / "modules"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        fresh = folder / f".{name}.{os.getpid()}"
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def interpreted(lowered: Lowered) -> InterpretedProgram:
+    """The kernels as Triton's interpreter runs them."""
+    from boleir.runtime.program import InterpretedProgram
+
+    return InterpretedProgram(
+        import_text(lowered.text),
+        {kernel.name: tuple(name for name, _ in kernel.arguments) for kernel in lowered.kernels},
+        {kernel.name: kernel.grid for kernel in lowered.kernels},
+    )
+
+
+def compiled(lowered: Lowered, target: Target, *, cached: bool = True) -> Artifact:
+    """The kernels compiled for `target`: out of the cache folder, else compiled and put there.
+
+    An entry that cannot be read is a miss. Raises `CompileError`.
+    """
+    from boleir.codegen.artifact_folder import read, write
+    from boleir.codegen.build import assemble
+
+    place = cache_root() / "compiled" / _key(lowered, target)
+    if cached and place.is_dir():
+        try:
+            return read(place, target.name)
+        except CacheError:
+            pass
+    artifact = assemble([(lowered, target)])
+    if cached:
+        try:
+            write(artifact, place)
+        except CacheError:
+            pass  # a cache that cannot be written costs time, nothing else
+    return artifact
+
+
+def _key(lowered: Lowered, target: Target) -> str:
+    """A name made of everything that decides the content of the binaries."""
+    import triton
+
+    from boleir.codegen.artifact_folder import FORMAT
+
+    specs = [
+        [spec.name, list(spec.signature.items()), list(spec.aligned), spec.num_warps]
+        + [spec.num_stages, spec.max_registers, spec.fp_fusion, spec.pdl, dict(spec.options)]
+        for spec in lowered.specs()
+    ]
+    ptxas = os.environ.get("TRITON_PTXAS_PATH", "")
+    content = [FORMAT, triton.__version__, ptxas, target.name, lowered.text, specs]
+    return f"{lowered.plan.name}-{hashlib.sha256(dump(content)).hexdigest()[:24]}"

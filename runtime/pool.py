@@ -1,0 +1,187 @@
+"""The committed states of all requests: one slot per request in every layer, value first.
+
+A pool owns its memory or adopts an engine's: only the distance between slots is free, so that a
+pool may be a strided view of something larger. Verification reads slots, commit overwrites them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from boleir.errors import LaunchError
+
+if TYPE_CHECKING:
+    from boleir.codegen.interface import Interface
+    from boleir.runtime.kernel import Kernel
+
+
+class PoolLayer:
+    """One layer: `state` [slots, HV, d_v, d_k] and, where the recurrence convolves its inputs,
+    `window` [slots, channels, width - 1] with the newest entry last. Within a slot both are
+    contiguous."""
+
+    __slots__ = ("signature", "state", "window")
+
+    def __init__(self, state: torch.Tensor, window: torch.Tensor | None = None) -> None:
+        _require_slots("state", state, 4)
+        if window is not None:
+            _require_slots("window", window, 3)
+            if window.device != state.device:
+                raise LaunchError(f"window lies on {window.device}, state on {state.device}")
+        self.state = state
+        self.window = window
+        self.signature = tuple(
+            None if t is None else (t.shape, t.stride(), t.dtype, t.device) for t in (state, window)
+        )
+        """What an argument check depends on."""
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+        return self.state.shape[0]
+
+
+class SlotContent(NamedTuple):
+    """What a pool holds for one request: `states` [layers, HV, d_v, d_k] and `windows` [layers,
+    channels, width - 1] (None without a convolution)."""
+
+    states: torch.Tensor
+    windows: torch.Tensor | None
+
+
+class StatePool:
+    """States of `slots` requests in `layers` layers, zero at first.
+
+    `kernel` says what a slot looks like. `dtype` may be float32, bfloat16 or float16 but must be
+    that of the kernel's states. Slot 0 is as good as any other; -1 is no slot.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        layers: int,
+        kernel: Kernel | Interface,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        face = getattr(kernel, "interface", kernel)
+        wanted = getattr(torch, face.state_dtype)
+        if dtype is not None and dtype != wanted:
+            raise LaunchError(
+                f"dtype {dtype}: the kernel takes states in {wanted}",
+                mend=f"compile with state_dtype={str(dtype).removeprefix('torch.')!r}",
+            )
+        for name, value in (("slots", slots), ("layers", layers)):
+            if value < 1:
+                raise LaunchError(f"{name} must be at least 1, not {value}")
+        where = getattr(kernel, "device", None) if device is None else device
+        shape = (layers, slots, face.value_heads, face.d_v, face.d_k)
+        states = torch.zeros(shape, dtype=wanted, device=where)
+        windows = None
+        if face.conv_channels:
+            shape = (layers, slots, face.conv_channels, face.conv_width - 1)
+            windows = torch.zeros(shape, dtype=getattr(torch, face.dtype), device=where)
+        self._layers = [
+            PoolLayer(states[i], None if windows is None else windows[i]) for i in range(layers)
+        ]
+
+    @classmethod
+    def adopt(
+        cls,
+        states: torch.Tensor | Sequence[torch.Tensor],
+        windows: torch.Tensor | Sequence[torch.Tensor] | None = None,
+    ) -> StatePool:
+        """A pool over existing memory: one [slots, HV, d_v, d_k] tensor per layer (or one tensor
+        with layers in front), any distance between slots; windows likewise."""
+        self = cls.__new__(cls)
+        if windows is not None and len(windows) != len(states):
+            raise LaunchError(f"windows has {len(windows)} layers, states has {len(states)}")
+        self._layers = [
+            PoolLayer(states[i], None if windows is None else windows[i])
+            for i in range(len(states))
+        ]
+        if not self._layers:
+            raise LaunchError("states has no layer")
+        if len({layer.slots for layer in self._layers}) > 1:
+            raise LaunchError("states: all layers must have the same number of slots")
+        return self
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+        return self._layers[0].slots
+
+    @property
+    def device(self) -> torch.device:
+        """Where the states live."""
+        return self._layers[0].state.device
+
+    def layer(self, index: int) -> PoolLayer:
+        """One layer. Raises `LaunchError` when there is none of that number."""
+        if not 0 <= index < len(self._layers):
+            raise LaunchError(f"layer {index} is not one of the pool's {len(self._layers)}")
+        return self._layers[index]
+
+    def read(self, slot: int) -> SlotContent:
+        """Copies of what all layers hold in `slot`."""
+        self._require(slot)
+        windows = [layer.window[slot] for layer in self._layers if layer.window is not None]
+        return SlotContent(
+            torch.stack([layer.state[slot] for layer in self._layers]),
+            torch.stack(windows) if windows else None,
+        )
+
+    def write(
+        self, slot: int, states: torch.Tensor, windows: torch.Tensor | None = None
+    ) -> None:
+        """Overwrite `slot` in all layers: what `read` gives, or fresh states with empty windows."""
+        self._require(slot)
+        wanted = (len(self._layers), *self._layers[0].state.shape[1:])
+        if tuple(states.shape) != wanted:
+            raise LaunchError(f"states is {list(states.shape)}, expected {list(wanted)}")
+        for i, layer in enumerate(self._layers):
+            layer.state[slot].copy_(states[i])
+            if layer.window is None:
+                continue
+            if windows is None:
+                layer.window[slot].zero_()
+            else:
+                layer.window[slot].copy_(windows[i])
+
+    def clear(self, slot: int) -> None:
+        """Zero states and empty windows: the slot of a request that has not begun."""
+        self._require(slot)
+        for layer in self._layers:
+            layer.state[slot].zero_()
+            if layer.window is not None:
+                layer.window[slot].zero_()
+
+    def bytes_per_request(self) -> int:
+        """Bytes one slot takes in all layers, windows included."""
+        tensors = [t for x in self._layers for t in (x.state, x.window) if t is not None]
+        return sum(t[0].numel() * t.element_size() for t in tensors)
+
+    def _require(self, slot: int) -> None:
+        if not 0 <= slot < self.slots:
+            raise LaunchError(f"slot {slot} is not one of the pool's {self.slots}")
+
+
+def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:
+    """Refuse a tensor whose slots are not contiguous inside."""
+    if tensor.ndim != axes:
+        raise LaunchError(f"{name} has {tensor.ndim} axes, expected {axes}")
+    expected = 1
+    for size, stride in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:]), strict=True):
+        if size > 1 and stride != expected:
+            raise LaunchError(
+                f"{name} [{', '.join(map(str, tensor.shape))}] has strides {tensor.stride()}; "
+                "only the distance between slots is free"
+            )
+        expected *= size

@@ -1,0 +1,88 @@
+"""Memory that verification and commit need beside inputs, pools and outputs, allocated once.
+
+What a later commit reads (convolved inputs, stored unknowns) exists per layer; what only the
+kernels of one layer hand to each other is shared by all layers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from boleir.errors import LaunchError
+from boleir.runtime.pointer_table import PointerTables
+
+if TYPE_CHECKING:
+    from boleir.codegen.interface import Interface
+
+
+class Scratch(NamedTuple):
+    """The buffers of one layer; those that a recurrence or schedule does not need are empty."""
+
+    mixed: torch.Tensor
+    """[nodes, conv_channels] in the activation dtype: inputs after convolution and activation."""
+    rows: torch.Tensor
+    """Float32 [planes, value_heads, nodes]: gates, norms, sums of log-gates along the paths."""
+    folded: torch.Tensor
+    """The solved systems of all requests and heads, in pieces."""
+    unknowns: torch.Tensor
+    """Float32 [pairs, nodes, value_heads * d_v]."""
+
+
+class Workspace:
+    """Buffers for up to `max_requests` requests with `max_total_nodes` nodes altogether, in each of
+    `layers` layers. One batch at a time may use them."""
+
+    def __init__(
+        self,
+        face: Interface,
+        max_requests: int,
+        max_total_nodes: int,
+        layers: int,
+        device: torch.device,
+    ) -> None:
+        for name, value in (
+            ("max_requests", max_requests),
+            ("max_total_nodes", max_total_nodes),
+            ("layers", layers),
+        ):
+            if value < 0:
+                raise LaunchError(f"{name} must not be negative, got {value}")
+        self.face = face
+        self.max_requests = max_requests
+        self.max_total_nodes = max_total_nodes
+        self.layers = layers
+        self.device = device
+        activation = getattr(torch, face.dtype)
+
+        def buffer(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+            return torch.empty(shape, dtype=dtype, device=device)
+
+        rows = buffer(face.planes, face.value_heads, max_total_nodes)
+        folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
+        mixed = buffer(layers, max_total_nodes, face.conv_channels, dtype=activation)
+        wide = face.value_heads * face.d_v
+        unknowns = buffer(layers, face.unknowns, max_total_nodes, wide)
+        self._scratch = [Scratch(mixed[i], rows, folded, unknowns[i]) for i in range(layers)]
+        self._owned = (rows, folded, mixed, unknowns)
+        self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
+        """-1 for every request: no track slot, no track node."""
+        self.tables = PointerTables(layers * len(face.table), device)
+
+    def layer(self, index: int) -> Scratch:
+        """Buffers of one layer. Raises `LaunchError` when there is none of that number."""
+        if not 0 <= index < self.layers:
+            raise LaunchError(f"layer {index} is not one of the workspace's {self.layers}")
+        return self._scratch[index]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(t.numel() * t.element_size() for t in self._owned)
+
+    def bytes_per_node(self) -> float:
+        """Bytes per node and layer that live until the commit, inputs not counted."""
+        kept = self._owned[2:]
+        cells = max(1, self.layers * self.max_total_nodes)
+        return sum(t.numel() * t.element_size() for t in kept) / cells
