@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from boleir.codegen.emit.tiles import Context, arithmetic
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Operand
+from boleir.codegen.plan import Mixed, Operand
 from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.codegen.schedule import padded
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per
@@ -285,7 +285,7 @@ class _Commit:
                 w.let("old", f"{window} + slot.to(tl.int64) * {stride} + place")
                 for goal in ("track", "target"):
                     w.let("end", "accepted_node" if goal == "target" else "track_node")
-                    self._window_values(m.width, source)
+                    self._window_values(m, source)
                     condition = "end >= 0" if goal == "target" else (
                         "(track_slot >= 0) & (tl.sum(tl.where(on_path & (node == track_node), 1, 0), axis=0) > 0)"
                     )  # fmt: skip
@@ -303,9 +303,9 @@ class _Commit:
         self.known.pop(known, None)
         return f"{pointer} + (start.to(tl.int64) + {{node}}) * {stride} + column"
 
-    def _window_values(self, width: int, source: str) -> None:
+    def _window_values(self, m: Mixed, source: str) -> None:
         """entry_0 .. entry_{width-2}: the newest entries, `end` itself first."""
-        w = self.writer
+        w, width = self.writer, m.width
         conv = self.context.plan.conv_width - 1
         w.let("end_row", "start.to(tl.int64) + tl.minimum(tl.maximum(end, 0), count - 1)")
         for back in range(width - 1):
@@ -313,7 +313,10 @@ class _Commit:
                 w.let("back_0", "tl.minimum(tl.maximum(end, 0), count - 1)")
             else:
                 w.let(f"back_{back}", f"tl.load(near + end_row * {conv} + {back - 1})")
-            inside = f"live & (back_{back} >= 0)"
-            old = f"live & (back_{back} < 0) & (back_{back} >= -{width - 1})"
-            w.let(f"entry_{back}", f"tl.load({source.format(node=f'back_{back}')}, mask={inside}, other=0.0)")
-            w.let(f"entry_{back}", f"tl.where({inside}, entry_{back}, tl.load(old + {width - 1} + back_{back}, mask={old}, other=0.0))")
+            inside = f"back_{back} >= 0"
+            old = f"(back_{back} < 0) & (back_{back} >= -{width - 1})"
+            w.let("inside", f"column < tl.where({inside}, {m.channels}, 0)")
+            w.let("kept", f"column < tl.where({old}, {m.channels}, 0)")
+            w.let(f"entry_{back}", f"tl.load({source.format(node=f'back_{back}')}, mask=inside, other=0.0)")
+            w.let("moved", f"tl.load(old + {width - 1} + back_{back}, mask=kept, other=0.0)")
+            w.let(f"entry_{back}", f"tl.where(inside, entry_{back}, moved)")
