@@ -14,7 +14,7 @@ from boleir.codegen.rewrite import constant_value, expand_norms, is_constant, is
 from boleir.derive.normal_form import NormalForm, Pair, Write
 from boleir.derive.structure import is_zero, reads_update
 from boleir.errors import ScheduleError
-from boleir.ir import Call, Conv, Expr, Input, Kind, Per, Recurrence, walk
+from boleir.ir import Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
 from boleir.functions import FUNCTIONS
 
 
@@ -193,6 +193,14 @@ class _Planner:
             self._scalars_inside(base)
         return Operand(constant, names, base)
 
+    def guard(self, item: Input) -> None:
+        """Make sure that a row scalar sees every entry of a vector, so that one that is not finite is noticed."""
+        if item.kind is Kind.HEAD:
+            return
+        square = Dot(Kind.HEAD, item, item)
+        if not any(node == square for scalar in self.scalars.values() for node in walk(scalar.expr)):
+            self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
+
     def weight(self, expr: Expr) -> str | None:
         """A HEAD weight as one row scalar; None for zero."""
         return None if is_zero(expr) else self.scalar(self.mix(expr))
@@ -239,8 +247,11 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
     sources = {m.source.key for m in planner.mixed.values()}
     used = {n.key for root in (recurrence.update, recurrence.output) for n in walk(root)}
     raw = [item for item in recurrence.tokens if item.key in used and _used_raw(recurrence, item, sources)]
+    tokens = tuple(raw) + tuple(m.item for m in planner.mixed.values())
+    for item in tokens:
+        planner.guard(item)
     return Plan(
-        form, recurrence.name, tuple(raw) + tuple(m.item for m in planner.mixed.values()), recurrence.parameters,
+        form, recurrence.name, tokens, recurrence.parameters,
         tuple(planner.mixed.values()), tuple(planner.scalars.values()), log_decay, pairs, writes, query,
         readout.query.after_decay, inclusive, own_pairs, own_writes, direct, gain,
     )  # fmt: skip

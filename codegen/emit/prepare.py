@@ -53,10 +53,18 @@ def scalar_source(context: Context, scalar: Scalar) -> Mixed | None:
     return next(iter(sources.values()))
 
 
-def planes(context: Context) -> int:
-    """Planes of the buffer of row scalars: one per scalar, then c and, where a read precedes the decay, g."""
+def prepared_planes(context: Context) -> int:
+    """Planes of the row buffer that hold row scalars: one per scalar, then c and g."""
     plan = context.plan
     return len(plan.scalars) + (2 if plan.log_decay is not None else 0)
+
+
+def planes(context: Context) -> int:
+    """All planes of the row buffer, those included that the factors kernel hands to the value kernel."""
+    from boleir.codegen.emit.split import handed_planes
+
+    handed = handed_planes(context) if context.schedule.fusion == "split" else 0
+    return prepared_planes(context) + handed
 
 
 def emit_prepare(context: Context, *, launch_dependents: bool = False) -> EmittedKernel:
@@ -76,6 +84,7 @@ def emit_prepare(context: Context, *, launch_dependents: bool = False) -> Emitte
     cu = w.arg("cu_nodes", "*i32")
     w.let("start", f"tl.load({cu} + request)")
     w.let("count", f"tl.minimum(tl.load({cu} + request + 1) - start, MAX_NODES)")
+    w.let("first", "start.to(tl.int64)")
     first = 0
     for m, number in zip(units, heads, strict=True):
         with w.block(f"if (unit >= {first}) & (unit < {first + number}):"):

@@ -10,17 +10,19 @@ Folded tiles are stored as two bfloat16 pieces, ready for tensor cores.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.prepare import prepared_planes
 from boleir.codegen.emit.state import load_state
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.tiles import Context, Tiles
-from boleir.codegen.emit.verify import DECODE, store_output
+from boleir.codegen.emit.tiles import Context, Tiles, only_finite
+from boleir.codegen.emit.verify import DECODE, poisoned, store_output
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand
+from boleir.codegen.rewrite import split_factors, split_scale
 from boleir.codegen.topology_facts import sweeps_of_block
-from boleir.ir import Input, Per
+from boleir.ir import Expr, Input, Kind, Mul, Per, walk
 
 FACTORS_DECODE = """\
 program = tl.program_id(0)
@@ -43,6 +45,60 @@ def folded_dtype(context: Context) -> str:
     return "bf16" if context.schedule.precision in ("fp32", "bf16") else "fp32"
 
 
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How row scalars are divided between the two kernels of the split schedule.
+
+    Scalars common to the target and the erase vector of the pair multiply columns of F. What else scales the erased
+    part and the output is multiplied out by the factors kernel, one plane each; scalars inside value vectors follow.
+    """
+
+    common: tuple[str, ...]
+    target: Expr | None
+    erase_scalars: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Variables of the value kernel, in the order of their planes."""
+        return ("out_row", *(("erase_row",) if self.target is not None else ()), *self.others)
+
+
+def handover(context: Context) -> Handover:
+    """Divide the row scalars of a plan."""
+    plan = context.plan
+    by_expr = {s.expr: s.name for s in plan.scalars}
+    common: list[str] = []
+    target: Expr | None = None
+    erase: tuple[str, ...] = ()
+    if plan.pairs:
+        pair = plan.pairs[0]
+        factors, base = split_scale(pair.target)
+        rest = list(pair.erase.scalars)
+        kept = []
+        for factor in factors:
+            name = by_expr.get(factor)
+            if name in rest:
+                common.append(name)
+                rest.remove(name)
+            else:
+                kept.append(factor)
+        target = base
+        for factor in reversed(kept):
+            target = Mul(base.kind, factor, target)
+        erase = tuple(rest)
+    inside = [x for x in (target, plan.direct, plan.gain, *(w.value for w in plan.writes)) if x is not None]
+    used = {n.key for x in inside for v in walk(x) if v.kind is not Kind.HEAD for n in v.children}
+    factors_used = {f.key for x in inside for v in walk(x) for n in v.children if n.kind is Kind.HEAD for f in split_factors(n)}
+    others = tuple(s.name for s in plan.scalars if s.expr.key in used | factors_used)
+    return Handover(tuple(common), target, erase, others)
+
+
+def handed_planes(context: Context) -> int:
+    """Planes of the row buffer that the factors kernel writes for the value kernel."""
+    return len(handover(context).names)
+
+
 def emit_factors(context: Context, *, wait: bool, launch_dependents: bool) -> EmittedKernel:
     """One program per request and value head: G, C, (I+G)^-1 and their product."""
     w = Writer()
@@ -58,8 +114,7 @@ def emit_factors(context: Context, *, wait: bool, launch_dependents: bool) -> Em
         w.comment("after the wait: a value program that runs knows that all before this kernel is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     tiles.scalars(0)
-    if not tiles.rows_ready:
-        _hand_over_rows(context, tiles)
+    _hand_over(context, tiles)
     _folded(context, tiles, system)
     return w.kernel(
         "factors",
@@ -70,16 +125,28 @@ def emit_factors(context: Context, *, wait: bool, launch_dependents: bool) -> Em
     )
 
 
-def _hand_over_rows(context: Context, tiles: Tiles) -> None:
-    """Store the row scalars that the value kernel needs (they were computed here)."""
-    w, plan = tiles.writer, context.plan
-    capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
-    names = [(index, s.name, "key_head" if s.per_key_head else "head") for index, s in enumerate(plan.scalars)]
-    if plan.log_decay is not None:
-        names += [(len(plan.scalars), "c", "head"), (len(plan.scalars) + 1, "g", "head")]
-    for index, name, head in names:
-        value = f'tl.where(finite, {name}, float("nan"))'
-        w.line(f"tl.store({rows} + ({index} * VALUE_HEADS + {head}) * {capacity} + row, {value}, mask=inside)")
+def _hand_over(context: Context, tiles: Tiles) -> None:
+    """Store what the value kernel multiplies rows by; NaN for the output of nodes below a non-finite input."""
+    w, plan, parts = tiles.writer, context.plan, handover(context)
+    values = {name: name for name in parts.others}
+    out = [f for f in (path_decay(context, plan.query_after_decay), tiles.scale(plan.query, 0, "query_scale")) if f]
+    w.let("poisoned", poisoned(tiles, 0))
+    values["out_row"] = f'tl.where(poisoned, float("nan"), {" * ".join(out) or "1.0"})'
+    if plan.pairs:
+        pair = plan.pairs[0]
+        operand = replace(pair.erase, scalars=parts.erase_scalars)
+        erase = [f for f in (path_decay(context, pair.after_decay), tiles.scale(operand, 0, "erase_rest")) if f]
+        values["erase_row"] = " * ".join(erase) or "inside.to(tl.float32)"
+    first = prepared_planes(context)
+    for number, name in enumerate(parts.names):
+        w.line(f"tl.store({tiles.plane_at(first + number, 'head', 0)}, {values[name]}, mask=inside)")
+
+
+def path_decay(context: Context, after_decay: bool) -> str | None:
+    """P of a node, or of its parent, for the single block of the split schedule."""
+    if context.plan.log_decay is None:
+        return None
+    return "tl.exp(c)" if after_decay else "tl.exp(c - g)"
 
 
 def _folded(context: Context, tiles: Tiles, system: System) -> None:
@@ -88,26 +155,40 @@ def _folded(context: Context, tiles: Tiles, system: System) -> None:
     fold = None
     if plan.pairs:
         pair = plan.pairs[0]
+        own = None if plan.inclusive else plan.own_pairs[0] or "0.0"
         minus_g = system.coupling("minus_g", 0, 0, pair.erase, pair.write, pair.after_decay, sign="-", strict=True)
-        readout = _readout_tile(context, system, "readout", pair.write, None if plan.inclusive else plan.own_pairs[0] or "0.0")
-        fold = _fold(context, system, minus_g, readout)
-        results.append(fold)
+        fold = _fold(context, system, minus_g, _readout_tile(context, system, "readout", pair.write, own))
     for m, write in enumerate(plan.writes):
         own = None if plan.inclusive else plan.own_writes[m] or "0.0"
         tile = _readout_tile(context, system, f"write_readout{m or ''}", write.key, own)
         if fold is not None:
             pair = plan.pairs[0]
-            seen = system.coupling(f"minus_seen{m or ''}", 0, 0, pair.erase, write.key, pair.after_decay, sign="-", strict=True)
+            seen = system.coupling(
+                f"minus_seen{m or ''}", 0, 0, pair.erase, write.key, pair.after_decay, sign="-", strict=True
+            )
             precision.dot(w, tile, precision.pieces(w, seen), precision.pieces(w, fold), tile)
         results.append(tile)
+    if fold is not None:
+        common = handover(context).common
+        if common:
+            product = " * ".join(common)
+            # a bad node has a zero row in F, which NaN must not spoil
+            w.let(fold, f"tl.where(finite, {product}, 0.0)[:, None] * {fold}")
+        results.insert(0, fold)
+    _store_folded(context, tiles, precision, results)
+
+
+def _store_folded(context: Context, tiles: Tiles, precision: Precision, results: list[str]) -> None:
+    w = tiles.writer
     folded = w.arg("folded", "*" + folded_dtype(context))
-    w.let("place", f"program.to(tl.int64) * {len(results) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)")
+    count = len(results) * folded_pieces(context)
+    w.let("place", f"{folded} + program.to(tl.int64) * {count} * (NODE_BLOCK * NODE_BLOCK)")
     w.let("cell", "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]")
     number = 0
     for tile in results:
         for piece in precision.pieces(w, tile).names:
             where = f"{number} * (NODE_BLOCK * NODE_BLOCK) + " if number else ""
-            w.line(f"tl.store({folded} + place + {where}cell, {piece})")
+            w.line(f"tl.store(place + {where}cell, {piece})")
             number += 1
 
 
@@ -137,7 +218,7 @@ def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:
 def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w = Writer()
-    tiles = Tiles(replace_gates(context), w)
+    tiles = Tiles(context, w)
     precision = Precision(context.schedule.precision)
     system = System(tiles, precision)
     tiles.request(DECODE)
@@ -146,13 +227,14 @@ def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
     tiles.node_block(0)
     state = load_state(tiles, precision)
     products = _state_products(context, tiles, system, state)
-    for item in context.plan.tokens:
-        if item.kind.value == "value":
-            tiles.prefetch_value(item, 0)
+    vectors = [x for x in context.plan.tokens if x.kind is Kind.VALUE]
+    for item in vectors:
+        tiles.value(item, 0)
     if wait:
         w.comment("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")
-    tiles.scalars(0)
+    for number, name in enumerate(handover(context).names):
+        w.let(name, tiles.plane(prepared_planes(context) + number, "head", 0))
     _finish(context, tiles, system, products)
     return w.kernel(
         "values",
@@ -164,11 +246,6 @@ def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
     )
 
 
-def replace_gates(context: Context) -> Context:
-    """The context of the value kernel: row scalars are ready, whoever computed them."""
-    return Context(context.plan, context.shapes, replace(context.schedule, gates="prepare"))
-
-
 def _state_products(context: Context, tiles: Tiles, system: System, state: list[Pieces]) -> dict[int, str]:
     """base^T S_pre for every operand that reads the state, before any row scalar is needed."""
     plan, w = context.plan, tiles.writer
@@ -178,7 +255,7 @@ def _state_products(context: Context, tiles: Tiles, system: System, state: list[
             continue
         name, start = f"state_product{len(products)}", None
         for chunk, pieces in enumerate(state):
-            keys = system.key_pieces(operand.base, 0, chunk, clean=False)
+            keys = system.key_pieces(operand.base, 0, chunk)
             start = system.precision.dot(w, name, pieces, keys.transposed(), start)
         products[operand.base.key] = name
     return products
@@ -186,24 +263,24 @@ def _state_products(context: Context, tiles: Tiles, system: System, state: list[
 
 def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, str]) -> None:
     plan, w, precision = context.plan, tiles.writer, system.precision
-    finite = tiles.across("finite")
-    for name in products.values():
-        w.let(name, f"tl.where({finite}, {name}, 0.0)")
-    w.let("place", f"(program // VALUE_TILES).to(tl.int64) * {folded_tiles(context) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)")
+    parts = handover(context)
+    count = folded_tiles(context) * folded_pieces(context)
+    folded = w.arg("folded", "*" + folded_dtype(context))
+    w.let("place", f"{folded} + (program // VALUE_TILES).to(tl.int64) * {count} * (NODE_BLOCK * NODE_BLOCK)")
     w.let("cell", "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]")
-    out = w.let("out_tile", _scaled(context, tiles, plan.query, plan.query_after_decay, products, "out_scale"))
-    tile = 0
-    for pair in plan.pairs:
-        erased = _scaled(context, tiles, pair.erase, pair.after_decay, products, "erase_scale")
-        right = w.let("right", f"{tiles.value(pair.target, 0)} - {erased}")
-        system.apply(out, precision.pieces(w, right), _load_folded(context, w, tile), out)
-        tile += 1
+    out = w.let("out_tile", f"out_row[None, :] * {products[plan.query.base.key]}")
+    if plan.pairs:
+        assert parts.target is not None
+        erased = f"erase_row[None, :] * {products[plan.pairs[0].erase.base.key]}"
+        w.let("right", f"{tiles.value(parts.target, 0)} - {erased}")
+        w.let("right", only_finite("right"))
+        system.apply(out, precision.pieces(w, "right"), _load_folded(context, w, 0), out)
     for m, write in enumerate(plan.writes):
-        value = tiles.value(write.value, 0)
+        value = tiles.finite_value(write.value, 0)
         stored = isinstance(write.value, Input) and write.value.per is Per.TOKEN and context.dtype == "bf16"
         exact = stored and precision.plan in ("fp32", "bf16")
-        pieces = Pieces((w.let(f"{value}_16", f"{value}.to(tl.bfloat16)"),)) if exact else precision.pieces(w, value)
-        system.apply(out, pieces, _load_folded(context, w, tile + m), out)
+        pieces = Pieces((w.let(f"{value}16", f"{value}.to(tl.bfloat16)"),)) if exact else precision.pieces(w, value)
+        system.apply(out, pieces, _load_folded(context, w, len(plan.pairs) + m), out)
     if plan.gain is not None:
         w.let(out, f"{out} * {tiles.value(plan.gain, 0)}")
     if plan.direct is not None:
@@ -211,24 +288,10 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, 
     store_output(tiles, 0, out)
 
 
-def _scaled(
-    context: Context, tiles: Tiles, operand: Operand, after_decay: bool, products: dict[int, str], stem: str
-) -> str:
-    factors = []
-    if context.plan.log_decay is not None:
-        factors.append("tl.exp(c)" if after_decay else "tl.exp(c - g)")
-    scale = tiles.scale(operand, 0, stem)
-    if scale:
-        factors.append(scale)
-    product = products[operand.base.key]
-    return f"{tiles.across('(' + ' * '.join(factors) + ')')} * {product}" if factors else product
-
-
 def _load_folded(context: Context, w: Writer, tile: int) -> Pieces:
     names = []
     for piece in range(folded_pieces(context)):
         number = tile * folded_pieces(context) + piece
         where = f"{number} * (NODE_BLOCK * NODE_BLOCK) + " if number else ""
-        pointer = w.arg("folded", "*" + folded_dtype(context))
-        names.append(w.let(f"folded_{tile}_{piece}", f"tl.load({pointer} + place + {where}cell)"))
+        names.append(w.let(f"folded_{tile}_{piece}", f"tl.load(place + {where}cell)"))
     return Pieces(tuple(names))

@@ -22,18 +22,17 @@ class System:
         self._known: dict[tuple[object, ...], str] = {}
         self._pieces: dict[tuple[object, ...], Pieces] = {}
 
-    def key_pieces(self, base: Expr, b: int, chunk: int, *, clean: bool = True) -> Pieces:
-        """The pieces of a key operand [nodes, key chunk]; `clean` sets rows of non-finite nodes to zero."""
-        known = ("key", base.key, b, chunk, clean)
+    def key_pieces(self, base: Expr, b: int, chunk: int) -> Pieces:
+        """The pieces of a key operand [nodes, key chunk]."""
+        known = ("key", base.key, b, chunk)
         if known not in self._pieces:
             tiles = self.tiles
             if isinstance(base, Input) and base.per == "token":
-                tile = tiles.clean_key(base, b, chunk) if clean else tiles.raw_key(base, b, chunk)
-                dtype = tiles.context.dtype
+                tile, dtype = tiles.raw_key(base, b, chunk), tiles.context.dtype
                 if dtype != "bf16" and self.precision.plan in ("fp32", "bf16"):
                     tile, dtype = self.writer.let(f"{tile}_f", f"{tile}.to(tl.float32)"), "fp32"
             else:
-                tile, dtype = tiles.key(base, b, chunk, clean=clean), "fp32"
+                tile, dtype = tiles.key(base, b, chunk), "fp32"
             self._pieces[known] = self.precision.pieces(self.writer, tile, dtype)
         return self._pieces[known]
 
@@ -51,25 +50,25 @@ class System:
             self._known[known] = name
         return self._known[known]
 
-    def decay(self, b: int, a: int, after_decay: bool) -> str:
-        """exp(c_i - c_j) for ancestor pairs (self included, or c_parent(i) and strict), 0 elsewhere; masked before exp."""
+    def decay(self, b: int, a: int, after_decay: bool) -> str | None:
+        """exp(c_i - c_j), or exp(c_parent(i) - c_j); None without decay. Meaningful for ancestor pairs only: others may
+        overflow, and are dropped by a selection, never by a product with zero."""
         t, c = self.tiles, self.tiles.context
         if c.plan.log_decay is None:
-            after_decay = True
+            return None
         known = ("decay", b, a, after_decay)
         if known not in self._known:
-            w = self.writer
-            mask = t.is_ancestor(b, a)
-            if not after_decay and a == b:
-                mask = f"({mask}) & ({self.strict(b)})"
-            if c.plan.log_decay is None:
-                value = f"tl.where({mask}, 1.0, 0.0)"
-            else:
-                reader = c.block("c", b) if after_decay else f"({c.block('c', b)} - {c.block('g', b)})"
-                across, down = (":, None", "None, :") if t.nodes_on_rows else ("None, :", ":, None")
-                exponent = f"{reader}[{across}] - {c.block('c', a)}[{down}]"
-                value = f'tl.exp(tl.where({mask}, {exponent}, float("-inf")))'
-            self._known[known] = w.let(f"decay{len(self._known)}", value)
+            reader = c.block("c", b) if after_decay else f"({c.block('c', b)} - {c.block('g', b)})"
+            across, down = (":, None", "None, :") if t.nodes_on_rows else ("None, :", ":, None")
+            value = f"tl.exp({reader}[{across}] - {c.block('c', a)}[{down}])"
+            self._known[known] = self.writer.let(f"decay{len(self._known)}", value)
+        return self._known[known]
+
+    def mask(self, b: int, a: int) -> str:
+        """Ancestor-or-self pairs of two blocks."""
+        known = ("mask", b, a)
+        if known not in self._known:
+            self._known[known] = self.writer.let(f"related{len(self._known)}", self.tiles.is_ancestor(b, a))
         return self._known[known]
 
     def strict(self, b: int) -> str:
@@ -96,14 +95,19 @@ class System:
         scale_j = t.scale(written, a, f"scale_{t.context.block('w', a)}_{len(self._known)}")
         if scale_i:
             factors.append(t.across(scale_i))
-        factors.append(self.decay(b, a, after_decay))
+        decay = self.decay(b, a, after_decay)
+        if decay:
+            factors.append(decay)
         if scale_j:
             factors.append(f"{scale_j}{down}")
         factors.append(self.gram(b, a, reader.base, written.base))
         product = f"{sign}{' * '.join(factors)}"
+        mask = self.mask(b, a)
         if a == b and (strict or own is not None):
-            diagonal = "0.0" if own is None else f"tl.where({self.same(b)}, {sign}{t.across(own)}, 0.0)"
-            product = f"tl.where({self.strict(b)}, {product}, {diagonal})"
+            diagonal = "0.0" if own is None else f"tl.where({self.same(b)} & {mask}, {sign}{t.across(own)}, 0.0)"
+            product = f"tl.where({mask} & ({self.strict(b)}), {product}, {diagonal})"
+        else:
+            product = f"tl.where({mask}, {product}, 0.0)"
         return self.writer.let(name, product)
 
     def apply(self, out: str, unknown: Pieces, tile: Pieces, start: str | None) -> str:

@@ -70,7 +70,6 @@ class Tiles:
         self.context = context
         self.writer = writer
         self._known: dict[tuple[object, ...], str] = {}
-        self.guard_rows = True
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
@@ -85,6 +84,7 @@ class Tiles:
         cu = w.arg("cu_nodes", "*i32")
         w.let("start", f"tl.load({cu} + request)")
         w.let("count", f"tl.minimum(tl.load({cu} + request + 1) - start, MAX_NODES)")
+        w.let("first", "start.to(tl.int64)")
 
     def node_block(self, b: int) -> None:
         """Node numbers, validity and row numbers of block `b`."""
@@ -92,18 +92,37 @@ class Tiles:
         first = f"{b * self.context.schedule.node_block} + " if b else ""
         node = w.let(name("node", b), f"{first}tl.arange(0, NODE_BLOCK)")
         w.let(name("inside", b), f"{node} < count")
-        w.let(name("row", b), f"start.to(tl.int64) + {node}")
 
     def ancestors(self, b: int, word: int) -> str:
-        """Ancestor word `word` of the nodes of block `b`."""
+        """Ancestor word `word` of the nodes of block `b`, as the topology step wrote it."""
         w, c = self.writer, self.context
         key = ("ancestors", b, word)
         if key not in self._known:
             words = c.shapes.words
-            where = f"{c.block('row', b)} * {words} + {word}" if words > 1 else c.block("row", b)
+            pointer = w.arg("ancestors", "*i64")
+            where = f"first * {words} + {word} + {c.block('node', b)} * {words}" if words > 1 else f"first + {c.block('node', b)}"
             name = c.block("word", b) + (f"_w{word}" if words > 1 else "")
-            w.let(name, f"tl.load({w.arg('ancestors', '*i64')} + {where}, mask={c.block('inside', b)}, other=0)")
+            w.let(name, f"tl.load({pointer} + {where}, mask={c.block('inside', b)}, other=0)")
             self._known[key] = name
+        return self._known[key]
+
+    def path(self, b: int, word: int) -> str:
+        """Like `ancestors`, without the nodes that have a non-finite input (after `scalars`)."""
+        key = ("path", b, word)
+        if key not in self._known:
+            c, raw = self.context, self.ancestors(b, word)
+            bad = [c.block("bad", a) for a in range(b + 1) if a * c.schedule.node_block // 64 == word]
+            keep = f"{raw} & ~({' | '.join(bad)})" if bad else raw
+            name = raw.replace("word", "path", 1)
+            self._known[key] = self.writer.let(name, f"tl.where({c.block('finite', b)}, {keep}, 0)")
+        return self._known[key]
+
+    def half(self, word: str, high: bool) -> str:
+        """One 32-bit half of a word: tests of single bits are cheaper on it."""
+        key = ("half", word, high)
+        if key not in self._known:
+            shifted = f"({word} >> 32)" if high else word
+            self._known[key] = self.writer.let(f"{word}_{'hi' if high else 'lo'}", f"{shifted}.to(tl.int32)")
         return self._known[key]
 
     def across(self, name: str) -> str:
@@ -118,40 +137,45 @@ class Tiles:
         """Shape of a value tile."""
         return "[NODE_BLOCK, B_V]" if self.nodes_on_rows else "[B_V, NODE_BLOCK]"
 
-    def is_ancestor(self, b: int, a: int) -> str:
+    def is_ancestor(self, b: int, a: int, *, raw: bool = False) -> str:
         """Mask of ancestor-or-self pairs: node of block `b` against ancestor in block `a`.
 
-        Rows are ancestors when values stand on rows, nodes otherwise.
+        Rows are ancestors when values stand on rows, nodes otherwise. Pairs with a non-finite node are left out
+        unless `raw`.
         """
         c = self.context
-        bit = a * c.schedule.node_block % 64
-        word = self.ancestors(b, a * c.schedule.node_block // 64)
-        local = f"({c.block('node', a)} & 63)" if c.shapes.words > 1 or bit else c.block("node", a)
-        shift = f"{local}.to(tl.int64)"
-        if self.nodes_on_rows:
-            return f"(({word}[:, None] >> {shift}[None, :]) & 1) != 0"
-        return f"(({word}[None, :] >> {shift}[:, None]) & 1) != 0"
+        size, first = c.schedule.node_block, a * c.schedule.node_block
+        word = self.ancestors(b, first // 64) if raw else self.path(b, first // 64)
+        across, down = ("[:, None]", "[None, :]") if self.nodes_on_rows else ("[None, :]", "[:, None]")
+        ancestor = f"{c.block('node', a)}{down}"
+        if size <= 32:
+            bits = f"{self.half(word, first % 64 >= 32)}{across}"
+        else:
+            low, high = self.half(word, False), self.half(word, True)
+            bits = f"tl.where(({ancestor} & 32) == 0, {low}{across}, {high}{across})"
+        return f"(({bits} >> ({ancestor} & 31)) & 1) != 0"
 
     # -- row scalars -----------------------------------------------------------------------------------------------
 
     def scalars(self, b: int) -> None:
-        """All row scalars of block `b`, made finite, and the bits of the nodes where one was not."""
+        """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
         names = [c.block(s.name, b) for s in c.plan.scalars]
         for s, name in zip(c.plan.scalars, names, strict=True):
             w.let(name, self._row(s, b) if self.rows_ready else self.head(s.expr, b))
         if c.plan.log_decay is not None:
             if self.rows_ready:
-                w.let(c.block("c", b), self._plane(len(c.plan.scalars), "head", b))
+                w.let(c.block("c", b), self.plane(len(c.plan.scalars), "head", b))
                 if not self._all_after_decay():
-                    w.let(c.block("g", b), self._plane(len(c.plan.scalars) + 1, "head", b))
-                    names.append(c.block("g", b))
+                    w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 1, "head", b))
             else:
                 w.let(c.block("g", b), f"tl.where({c.block('inside', b)}, {self.head(c.plan.log_decay, b)}, 0.0)")
                 self._path_sum(b)
-                names.append(c.block("g", b))
             names.append(c.block("c", b))
-        self._sanitise(names, b)
+        tests = [f"(tl.abs({name}) < {LARGEST})" for name in names] or [f"({c.block('node', b)} >= 0)"]
+        ok = w.let(c.block("finite", b), " & ".join(tests))
+        shift = f"({c.block('node', b)} & 63).to(tl.int64)"
+        w.let(c.block("bad", b), f"tl.sum(tl.where({ok}, 0, 1).to(tl.int64) << {shift}, axis=0)")
 
     def _all_after_decay(self) -> bool:
         plan = self.context.plan
@@ -159,40 +183,32 @@ class Tiles:
 
     def _row(self, scalar: Scalar, b: int) -> str:
         index = [s.name for s in self.context.plan.scalars].index(scalar.name)
-        return self._plane(index, "key_head" if scalar.per_key_head else "head", b)
+        return self.plane(index, "key_head" if scalar.per_key_head else "head", b)
 
-    def _plane(self, index: int, head: str, b: int) -> str:
-        w, c = self.writer, self.context
-        capacity = w.arg("capacity", "i64")
+    def plane_at(self, index: int, head: str, b: int) -> str:
+        """Address of the row scalars of a block in plane `index` of the row buffer."""
+        w = self.writer
         base = f"{index} * VALUE_HEADS + {head}" if index else head
-        return (
-            f"tl.load({w.arg('rows', '*fp32')} + ({base}) * {capacity} + {c.block('row', b)}, "
-            f"mask={c.block('inside', b)}, other=0.0)"
-        )
+        key = ("plane", index, head)
+        if key not in self._known:
+            rows, capacity = w.arg("rows", "*fp32"), w.arg("capacity", "i64")
+            self._known[key] = w.temp(f"{rows} + ({base}) * {capacity} + first", "plane")
+        return f"{self._known[key]} + {self.context.block('node', b)}"
+
+    def plane(self, index: int, head: str, b: int) -> str:
+        """The row scalars of a block from plane `index` of the row buffer."""
+        return f"tl.load({self.plane_at(index, head, b)}, mask={self.context.block('inside', b)}, other=0.0)"
 
     def _path_sum(self, b: int) -> None:
         """c: log-decays summed over the path, themselves included (only ancestors enter, masked before the sum)."""
         c, w = self.context, self.writer
         parts = []
         for a in range(b + 1):
-            mask = self.is_ancestor(b, a)
+            mask = self.is_ancestor(b, a, raw=True)
             g = c.block("g", a)
             axis, other = (1, f"{g}[None, :]") if self.nodes_on_rows else (0, f"{g}[:, None]")
             parts.append(f"tl.sum(tl.where({mask}, {other}, 0.0), axis={axis})")
         w.let(c.block("c", b), " + ".join(parts))
-
-    def _sanitise(self, names: list[str], b: int) -> None:
-        c, w = self.context, self.writer
-        ok, node = c.block("finite", b), c.block("node", b)
-        tests = [f"(tl.abs({name}) < {LARGEST})" for name in names] or [f"{c.block('inside', b)} | True"]
-        w.let(ok, " & ".join(tests))
-        for name in names:
-            w.let(name, f"tl.where({ok}, {name}, 0.0)")
-        self._bits(c.block("bad", b), ok, node)
-
-    def _bits(self, out: str, ok: str, node: str) -> None:
-        shift = f"({node} & 63).to(tl.int64)"
-        self.writer.let(out, f"tl.sum(tl.where({ok}, 0, 1).to(tl.int64) << {shift}, axis=0)")
 
     def head(self, expr: Expr, b: int) -> str:
         """A HEAD expression for the nodes of block `b`, as an expression of names."""
@@ -207,8 +223,8 @@ class Tiles:
         w, c = self.writer, self.context
         match expr:
             case Input(name=name, per=Per.TOKEN):
-                at = f"{c.block('row', b)} * {w.arg(f'{name}_stride', 'i64')} + head"
-                return f"tl.load({w.arg(name, '*' + c.dtype)} + {at}, mask={c.block('inside', b)}, other=0.0).to(tl.float32)"
+                at = f"{self.rows_of(name, 'head')} + {c.block('node', b)} * {self.stride(name)}"
+                return f"tl.load({at}, mask={c.block('inside', b)}, other=0.0).to(tl.float32)"
             case Input(name=name):
                 return f"tl.load({w.arg(name, '*fp32')} + head)"
             case Dot(left=left, right=right) if left.kind is Kind.KEY:
@@ -246,20 +262,39 @@ class Tiles:
         partial = (chunk + 1) * c.schedule.b_k > c.shapes.d_k
         return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]" if partial else inside
 
+    def rows_of(self, name: str, channel: str) -> str:
+        """Pointer to `channel` of the request's first row of a token input (64-bit arithmetic happens once, here)."""
+        key = ("rows_of", name, channel)
+        if key not in self._known:
+            w = self.writer
+            pointer, stride = w.arg(name, "*" + self.context.dtype), w.arg(f"{name}_stride", "i64")
+            self._known[key] = w.let(f"{name}_rows", f"{pointer} + first * {stride} + {channel}")
+        return self._known[key]
+
+    def stride(self, name: str) -> str:
+        """The token stride of an input in 32 bits: within one request offsets are small."""
+        key = ("stride", name)
+        if key not in self._known:
+            stride = self.writer.arg(f"{name}_stride", "i64")
+            self._known[key] = self.writer.let(f"{name}_step", f"{stride}.to(tl.int32)")
+        return self._known[key]
+
     def _address(self, item: Input, b: int, heads: str, width: str) -> tuple[str, str]:
-        """Pointer and offset of the rows of a token vector (packed when it is mixed)."""
+        """Pointer to the head's first row of a token vector (packed when it is mixed), and the offsets of a block's rows."""
         w, c = self.writer, self.context
         mixed = c.plan.is_mixed(item)
-        row = c.block("row", b)
-        if mixed is not None:
+        node = c.block("node", b)
+        if mixed is None:
+            return self.rows_of(item.name, f"{heads} * {width}"), f"{node} * {self.stride(item.name)}"
+        key = ("rows_of", item.name)
+        if key not in self._known:
             pointer = w.arg("mixed", "*" + c.dtype)
-            offset = f" + {mixed.offset}" if mixed.offset else ""
-            return pointer, f"{row} * CONV_CHANNELS{offset} + {heads} * {width}"
-        pointer = w.arg(item.name, "*" + c.dtype)
-        return pointer, f"{row} * {w.arg(f'{item.name}_stride', 'i64')} + {heads} * {width}"
+            offset = f"{mixed.offset} + " if mixed.offset else ""
+            self._known[key] = w.let(f"{item.hint}_rows", f"{pointer} + first * CONV_CHANNELS + {offset}{heads} * {width}")
+        return self._known[key], f"{node} * CONV_CHANNELS"
 
     def raw_key(self, item: Input, b: int, chunk: int) -> str:
-        """A key tile [nodes, key chunk] as it lies in memory, rows that are not finite replaced by zero."""
+        """A key tile [nodes, key chunk] as it lies in memory."""
         known = ("raw", item.key, b, chunk)
         if known not in self._known:
             c, w = self.context, self.writer
@@ -270,37 +305,27 @@ class Tiles:
             self._known[known] = name
         return self._known[known]
 
-    def clean_key(self, item: Input, b: int, chunk: int) -> str:
-        """Like `raw_key`, with the rows of non-finite nodes set to zero (after `scalars`)."""
-        known = ("clean", item.key, b, chunk)
-        if known not in self._known:
-            raw = self.raw_key(item, b, chunk)
-            ok = self.context.block("finite", b)
-            self._known[known] = self.writer.let(f"{raw.removesuffix('_tile')}_clean", f"tl.where({ok}[:, None], {raw}, 0.0)")
-        return self._known[known]
-
-    def key(self, expr: Expr, b: int, chunk: int, *, clean: bool = False) -> str:
+    def key(self, expr: Expr, b: int, chunk: int) -> str:
         """A key-side expression as a float32 tile [nodes, key chunk]."""
-        known = ("key", expr.key, b, chunk, clean)
+        known = ("key", expr.key, b, chunk)
         if known in self._known:
             return self._known[known]
         w = self.writer
         match expr:
             case Input(per=Per.TOKEN):
-                tile = self.clean_key(expr, b, chunk) if clean else self.raw_key(expr, b, chunk)
-                value = f"{tile}.to(tl.float32)"
+                value = f"{self.raw_key(expr, b, chunk)}.to(tl.float32)"
             case Input(name=name):
                 mask = f", mask={self.key_name(chunk)} < D_K, other=0.0"
                 value = f"tl.load({w.arg(name, '*fp32')} + key_head * D_K + {self.key_name(chunk)}{mask})[None, :]"
             case _:
-                value = arithmetic(expr, lambda child: self._in_key(child, b, chunk, clean), w)
+                value = arithmetic(expr, lambda child: self._in_key(child, b, chunk), w)
         self._known[known] = w.temp(value, "y")
         return self._known[known]
 
-    def _in_key(self, child: Expr, b: int, chunk: int, clean: bool) -> str:
+    def _in_key(self, child: Expr, b: int, chunk: int) -> str:
         if child.kind is Kind.HEAD:
             return self.weight(child, b, "[:, None]")
-        return self.key(child, b, chunk, clean=clean)
+        return self.key(child, b, chunk)
 
     def weight(self, expr: Expr, b: int, broadcast: str) -> str:
         """A HEAD expression that multiplies a vector: constants as they are, scalars broadcast."""
@@ -339,7 +364,7 @@ class Tiles:
         return self._known[known]
 
     def value(self, expr: Expr, b: int) -> str:
-        """A value-side expression as a float32 value tile; entries that are not finite mark their node as bad."""
+        """A value-side expression as a float32 value tile."""
         known = ("value", expr.key, b)
         if known in self._known:
             return self._known[known]
@@ -354,6 +379,14 @@ class Tiles:
             case _:
                 value = arithmetic(expr, lambda child: self._in_value(child, b), w)
         self._known[known] = w.temp(value, "z")
+        return self._known[known]
+
+    def finite_value(self, expr: Expr, b: int) -> str:
+        """Like `value`, entries that are not finite replaced by zero: it will be summed over nodes."""
+        known = ("finite", expr.key, b)
+        if known not in self._known:
+            tile = self.value(expr, b)
+            self._known[known] = tile if is_constant(expr) else self.writer.temp(only_finite(tile), "z")
         return self._known[known]
 
     def _in_value(self, child: Expr, b: int) -> str:
@@ -373,15 +406,15 @@ class Tiles:
         return self._known[known]
 
     def _value_tile(self, item: Input, b: int) -> str:
-        w, c = self.writer, self.context
-        name = self.prefetch_value(item, b)
-        ok = w.let(f"{name}_ok", f"tl.abs({name}) < {LARGEST}")
-        w.let(name, f"tl.where({ok}, {name}, 0.0)")
-        axis = 1 if self.nodes_on_rows else 0
-        all_ok = w.let(f"{name}_row", f"tl.min(tl.where({ok}, 1, 0), axis={axis}) != 0")
-        bits = w.temp(f"tl.sum(tl.where({all_ok}, 0, 1).to(tl.int64) << ({c.block('node', b)} & 63).to(tl.int64), axis=0)", "bits")
-        w.let(c.block("bad", b), f"{c.block('bad', b)} | {bits}")
-        return name
+        """A value tile as loaded, in float32."""
+        key = ("early", item.key, b)
+        if key not in self._known:
+            pointer, offset = self._address(item, b, "head", "D_V")
+            name = self.context.block(item.hint or item.name, b) + "_tile"
+            where = f"{self.across(f'({offset})')} + {self.along('value')}"
+            load = f"tl.load({pointer} + {where}, mask={self.value_mask(b)}, other=0.0).to(tl.float32)"
+            self._known[key] = self.writer.let(name, load)
+        return self._known[key]
 
     def value_mask(self, b: int) -> str:
         """Mask of the entries of a value tile that exist."""
@@ -403,6 +436,11 @@ class Tiles:
             else:
                 self._known[known] = self.writer.let(self.context.block(stem, b), " * ".join(names))
         return self._known[known]
+
+
+def only_finite(tile: str) -> str:
+    """The entries of a tile that are finite, zero for the others."""
+    return f"tl.where(tl.abs({tile}) < {LARGEST}, {tile}, 0.0)"
 
 
 def arithmetic(expr: Expr, child: object, writer: Writer) -> str:

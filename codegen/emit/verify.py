@@ -11,10 +11,9 @@ from __future__ import annotations
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.state import load_state
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.tiles import Context, Tiles
+from boleir.codegen.emit.tiles import Context, Tiles, only_finite
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, WritePlan
-from boleir.codegen.schedule import block_depth
 from boleir.codegen.topology_facts import alive, sweeps_of_block
 from boleir.ir import Expr, Input, Per
 
@@ -113,7 +112,8 @@ class _Fused:
         target = t.value(pair.target, b)
         gain = "" if pair.gain is None else f"{t.value(pair.gain, b)} * "
         name = self.context.block(f"u{p or ''}", b)
-        return w.let(name, f"{target} - {gain}{erased}")
+        w.let(name, f"{target} - {gain}{erased}")
+        return w.let(name, only_finite(name))
 
     # -- other blocks and pure writes ---------------------------------------------------------------------------------
 
@@ -152,11 +152,11 @@ class _Fused:
             self.system.apply(name, unknown, pieces, name)
         else:
             seen = self.system.apply(f"{name}_seen", unknown, pieces, None)
-            self.writer.let(name, f"{name} + {self.tiles.value(gain, b)} * {seen}")
+            self.writer.let(name, f"{name} + {self.tiles.finite_value(gain, b)} * {seen}")
 
     def _value_pieces(self, m: int, value: Expr, a: int) -> Pieces:
         if (m, a) not in self.values:
-            tile = self.tiles.value(value, a)
+            tile = self.tiles.finite_value(value, a)
             stored = isinstance(value, Input) and value.per is Per.TOKEN
             if stored and self.context.dtype == "bf16" and self.precision.plan in ("fp32", "bf16"):
                 self.values[m, a] = Pieces((self.writer.let(f"{tile}_16", f"{tile}.to(tl.bfloat16)"),))
@@ -217,7 +217,7 @@ class _Fused:
         levels = c.schedule.solver == "levels"
         if levels:
             depth = c.block("depth", b)
-            where = f"{w.arg('depths', '*i32')} + {c.block('row', b)}"
+            where = f"{w.arg('depths', '*i32')} + first + {c.block('node', b)}"
             w.let(depth, f"tl.load({where}, mask={c.block('inside', b)}, other=-1)")
         for p, name in enumerate(right):
             start = f"tl.where({t.across(depth)} == 0, {name}, 0.0)" if levels else name
@@ -230,7 +230,7 @@ class _Fused:
                 for q in range(n):
                     total = self.system.apply(f"{name}_swept", now[q], pieces[p, q], total)
                 if gain is not None:
-                    w.let(f"{name}_swept", f"{name} + {t.value(gain, b)} * {name}_swept")
+                    w.let(f"{name}_swept", f"{name} + {t.finite_value(gain, b)} * {name}_swept")
                 keep = f"tl.where({t.across(depth)} == {step}, {name}_swept, {name}_now)" if levels else f"{name}_swept"
                 w.let(f"{name}_next", keep)
         for name in right:
@@ -249,15 +249,18 @@ class _Fused:
             w.let(out, f"{out} + {t.value(plan.direct, b)}")
 
     def _store(self, b: int, out: str) -> None:
+        w, name = self.writer, self.context.block("poisoned", b)
+        w.let(name, poisoned(self.tiles, b))
+        w.let(out, f'tl.where({self.tiles.across(name)}, float("nan"), {out})')
         store_output(self.tiles, b, out)
 
     def _store_unknown(self, p: int, b: int, name: str) -> None:
         w, t, c = self.writer, self.tiles, self.context
-        plane = f"{p} * {w.arg('capacity', 'i64')} + {c.block('row', b)}" if p else c.block("row", b)
-        if not p:
-            w.arg("capacity", "i64")
-        at = f"{t.across(f'(({plane}) * (VALUE_HEADS * D_V) + head * D_V)')} + {t.along('value')}"
-        w.line(f"tl.store({w.arg('unknowns', '*fp32')} + {at}, {name}, mask={t.value_mask(b)})")
+        plane = f"({p} * {w.arg('capacity', 'i64')} + first)" if p else "first"
+        pointer = f"{w.arg('unknowns', '*fp32')} + {plane} * (VALUE_HEADS * D_V) + head * D_V"
+        node = c.block("node", b)
+        at = f"{t.across(f'({node} * (VALUE_HEADS * D_V))')} + {t.along('value')}"
+        w.line(f"tl.store({pointer} + {at}, {name}, mask={t.value_mask(b)})")
 
 
 def poisoned(tiles: Tiles, b: int) -> str:
@@ -271,17 +274,17 @@ def poisoned(tiles: Tiles, b: int) -> str:
 
 
 def store_output(tiles: Tiles, b: int, out: str) -> None:
-    """Store an output tile: NaN below a non-finite input, zero for a padding row."""
+    """Store an output tile: zero for a padding row."""
     w, c = tiles.writer, tiles.context
-    w.let(c.block("poisoned", b), poisoned(tiles, b))
-    w.let(out, f'tl.where({tiles.across(c.block("poisoned", b))}, float("nan"), {out})')
     w.let(out, f"tl.where(slot >= 0, {out}, 0.0)")
     pointer, stride = w.arg("out", "*" + c.out_dtype), w.arg("out_stride", "i64")
-    row = f"({c.block('row', b)} * {stride} + head * D_V)"
-    w.line(
-        f"tl.store({pointer} + {tiles.across(row)} + {tiles.along('value')}, {out}.to({pointer}.dtype.element_ty), "
-        f"mask={tiles.value_mask(b)})"
-    )
+    if b == 0:
+        w.let("out_rows", f"{pointer} + first * {stride} + head * D_V")
+        w.let("out_step", f"{stride}.to(tl.int32)")
+    node = c.block("node", b)
+    row = tiles.across(f"({node} * out_step)")
+    value = f"{out}.to({pointer}.dtype.element_ty)"
+    w.line(f"tl.store(out_rows + {row} + {tiles.along('value')}, {value}, mask={tiles.value_mask(b)})")
 
 
-__all__ = ["block_depth", "emit_verify", "poisoned", "store_output"]
+__all__ = ["DECODE", "emit_verify", "poisoned", "store_output"]
