@@ -188,7 +188,7 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar], first: int) -> 
     for scalar in scalars:
         head = "key_head" if scalar.per_key_head else "head"
         index = plan.scalars.index(scalar)
-        w.line(f"tl.store({rows} + ({index} * VALUE_HEADS + {head}) * {capacity} + row, {own.head(scalar.expr, 0)}, mask=inside)")
+        w.line(f"tl.store({rows} + ({index} * VALUE_HEADS + {head}) * {capacity} + row, {own.per_node(scalar.expr, 0)}, mask=inside)")
     if plan.log_decay is not None:
         _path_sums(context, w, own, len(plan.scalars))
 
@@ -196,7 +196,7 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar], first: int) -> 
 def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
     plan, words, size = context.plan, context.shapes.words, context.schedule.node_block
     assert plan.log_decay is not None
-    g = own.head(plan.log_decay, 0)
+    g = own.per_node(plan.log_decay, 0)
     w.line(f"tl.store(rows + ({plane + 1} * VALUE_HEADS + head) * capacity + row, {g}, mask=inside)")
     w.let("c", f"tl.zeros([{size}], tl.float32)")
     for word in range(words):
@@ -211,7 +211,7 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         w.let("node", f"{64 * word} + bit" if word else "bit")
         w.let("inside", "node < count")
         w.let("row", "start.to(tl.int64) + node")
-        step = other.head(plan.log_decay, 0)
+        step = w.let("step", other.per_node(plan.log_decay, 0))
         w.let("on_path", "((word[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
         w.let("c", f"c + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
         for name in saved:

@@ -129,13 +129,13 @@ def _hand_over(context: Context, tiles: Tiles) -> None:
     """Store what the value kernel multiplies rows by; NaN for the output of nodes below a non-finite input."""
     w, plan, parts = tiles.writer, context.plan, handover(context)
     values = {name: name for name in parts.others}
-    out = [f for f in (path_decay(context, plan.query_after_decay), tiles.scale(plan.query, 0, "query_scale")) if f]
+    out = [f for f in (path_decay(context, plan.query_after_decay), tiles.scale(plan.query, 0)) if f]
     w.let("poisoned", poisoned(tiles, 0))
     values["out_row"] = f'tl.where(poisoned, float("nan"), {" * ".join(out) or "1.0"})'
     if plan.pairs:
         pair = plan.pairs[0]
         operand = replace(pair.erase, scalars=parts.erase_scalars)
-        erase = [f for f in (path_decay(context, pair.after_decay), tiles.scale(operand, 0, "erase_rest")) if f]
+        erase = [f for f in (path_decay(context, pair.after_decay), tiles.scale(operand, 0)) if f]
         values["erase_row"] = " * ".join(erase) or "inside.to(tl.float32)"
     first = prepared_planes(context)
     for number, name in enumerate(parts.names):
@@ -235,6 +235,9 @@ def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
         w.line("tl.extra.cuda.gdc_wait()")
     for number, name in enumerate(handover(context).names):
         w.let(name, tiles.plane(prepared_planes(context) + number, "head", 0))
+        for scalar in context.plan.scalars:
+            if scalar.name == name:
+                tiles.named[scalar.expr.key, 0] = name
     _finish(context, tiles, system, products)
     return w.kernel(
         "values",

@@ -81,7 +81,7 @@ class System:
     def same(self, b: int) -> str:
         """Mask of the diagonal of a block."""
         node = self.tiles.context.block("node", b)
-        return f"{node}[None, :] == {node}[:, None]"
+        return f"({node}[None, :] == {node}[:, None])"
 
     def coupling(
         self, name: str, b: int, a: int, reader: Operand, written: Operand, after_decay: bool,
@@ -91,8 +91,8 @@ class System:
         t = self.tiles
         down = "[None, :]" if t.nodes_on_rows else "[:, None]"
         factors = []
-        scale_i = t.scale(reader, b, f"scale_{t.context.block('r', b)}_{len(self._known)}")
-        scale_j = t.scale(written, a, f"scale_{t.context.block('w', a)}_{len(self._known)}")
+        scale_i = t.scale(reader, b)
+        scale_j = t.scale(written, a)
         if scale_i:
             factors.append(t.across(scale_i))
         decay = self.decay(b, a, after_decay)

@@ -70,6 +70,8 @@ class Tiles:
         self.context = context
         self.writer = writer
         self._known: dict[tuple[object, ...], str] = {}
+        self.named: dict[tuple[int, int], str] = {}
+        """Variables that hold row scalars already, by expression and block."""
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
@@ -162,14 +164,15 @@ class Tiles:
         c, w = self.context, self.writer
         names = [c.block(s.name, b) for s in c.plan.scalars]
         for s, name in zip(c.plan.scalars, names, strict=True):
-            w.let(name, self._row(s, b) if self.rows_ready else self.head(s.expr, b))
+            w.let(name, self._row(s, b) if self.rows_ready else self.per_node(s.expr, b))
+            self.named[s.expr.key, b] = name
         if c.plan.log_decay is not None:
             if self.rows_ready:
                 w.let(c.block("c", b), self.plane(len(c.plan.scalars), "head", b))
                 if not self._all_after_decay():
                     w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 1, "head", b))
             else:
-                w.let(c.block("g", b), f"tl.where({c.block('inside', b)}, {self.head(c.plan.log_decay, b)}, 0.0)")
+                w.let(c.block("g", b), self.per_node(c.plan.log_decay, b))
                 self._path_sum(b)
             names.append(c.block("c", b))
         tests = [f"(tl.abs({name}) < {LARGEST})" for name in names] or [f"({c.block('node', b)} >= 0)"]
@@ -209,6 +212,10 @@ class Tiles:
             axis, other = (1, f"{g}[None, :]") if self.nodes_on_rows else (0, f"{g}[:, None]")
             parts.append(f"tl.sum(tl.where({mask}, {other}, 0.0), axis={axis})")
         w.let(c.block("c", b), " + ".join(parts))
+
+    def per_node(self, expr: Expr, b: int) -> str:
+        """A HEAD expression as a vector over the nodes of block `b`, zero outside (parameters alone give no vector)."""
+        return f"tl.where({self.context.block('inside', b)}, {self.head(expr, b)}, 0.0)"
 
     def head(self, expr: Expr, b: int) -> str:
         """A HEAD expression for the nodes of block `b`, as an expression of names."""
@@ -334,8 +341,7 @@ class Tiles:
             if is_constant(factor):
                 constant *= constant_value(factor, self.context.dims)
             else:
-                found = [s.name for s in self.context.plan.scalars if s.expr == factor]
-                names.append(self.context.block(found[0], b) + broadcast if found else self.head(factor, b) + broadcast)
+                names.append((self.named.get((factor.key, b)) or self.head(factor, b)) + broadcast)
         parts = ([repr(constant)] if constant != 1.0 or not names else []) + names
         return parts[0] if len(parts) == 1 else f"({' * '.join(parts)})"
 
@@ -422,7 +428,7 @@ class Tiles:
         inside = self.across(c.block("inside", b))
         return f"{inside} & {self.along('(value < D_V)')}" if c.shapes.d_v % c.schedule.b_v else inside
 
-    def scale(self, operand: Operand, b: int, stem: str) -> str | None:
+    def scale(self, operand: Operand, b: int) -> str | None:
         """Product of an operand's constant and row scalars as one node vector; None when it is one."""
         names = [self.context.block(name, b) for name in operand.scalars]
         if operand.constant != 1.0:
@@ -431,10 +437,12 @@ class Tiles:
             return None
         known = ("scale", operand.constant, operand.scalars, b)
         if known not in self._known:
-            if len(names) == 1 and operand.scalars:
+            if not operand.scalars:
+                self._known[known] = self.writer.temp(f"tl.full([NODE_BLOCK], {names[0]}, tl.float32)", "scale")
+            elif len(names) == 1:
                 self._known[known] = names[0]
             else:
-                self._known[known] = self.writer.let(self.context.block(stem, b), " * ".join(names))
+                self._known[known] = self.writer.temp(" * ".join(names), "scale")
         return self._known[known]
 
 

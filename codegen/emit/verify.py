@@ -93,7 +93,7 @@ class _Fused:
                 start = self.precision.dot(w, name, keys, pieces.transposed(), start)
             else:
                 start = self.precision.dot(w, name, pieces, keys.transposed(), start)
-        factors = [f for f in (self._path_decay(b, after_decay), t.scale(operand, b, f"{stem}_scale")) if f]
+        factors = [f for f in (self._path_decay(b, after_decay), t.scale(operand, b)) if f]
         if factors:
             w.let(name, f"{t.across('(' + ' * '.join(factors) + ')')} * {name}")
         return name
