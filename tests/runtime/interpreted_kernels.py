@@ -1,0 +1,165 @@
+"""Run in child processes under Triton's interpreter: verification and commit, one JSON report each.
+
+The interpreter computes in float32 here (it has no usable bfloat16); what is tested is everything
+but the precision plan: indexing, masks, trees, solvers, layouts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from boleir.check.inputs import Case, Shape
+from tests.runtime.kernel_harness import Batch, Harness, poison
+
+TREES = (
+    (-1, 0, 0, 1, 1, 2, -1, 6, 3),
+    (),
+    (-1, 0, 1),
+    (-1, 0, 1, 2, 3, 4),
+    (-1,),
+    (-1, -1, 1, 0, 2, 3, 3, 5, 0, 4, 7, 1),
+)
+"""Two roots and branches; empty; a padding row; a chain; a single node; several roots, mixed up."""
+SLOTS = (4, 2, -1, 6, 0, 1)
+CASES = (
+    Case(),
+    Case(),
+    Case(),
+    Case(keys="identical", log_decay=-0.03),
+    Case(),
+    Case(keys="cosine", log_decay="mixed"),
+)
+NODES, DEPTH = 20, 5
+
+
+def harness(recurrence: str, schedule: dict[str, Any] | None, shape: list[int]) -> Harness:
+    """A kernel for trees of up to 20 nodes and depth 5."""
+    return Harness(
+        recurrence, Shape(*shape), max_nodes=NODES, max_depth=DEPTH, schedule=schedule
+    )
+
+
+def verify_and_commit(
+    recurrence: str, schedules: list[dict[str, Any] | None], shape: list[int]
+) -> list[dict[str, Any]]:
+    """One round for each schedule: errors, and whether everything else kept its bits."""
+    return [_one_round(harness(recurrence, schedule, shape)) for schedule in schedules]
+
+
+def _one_round(made: Harness) -> dict[str, Any]:
+    batch = made.batch(TREES, SLOTS, cases=CASES)
+    out, factors = made.verify(batch)
+    report: dict[str, Any] = {"output": made.output_error(batch, out)}
+    batch.out.expect(out)
+    report["verify changed"] = [name for name, kept in batch.intact().items() if not kept]
+    report |= _commit(made, batch, factors)
+    return report
+
+
+def _commit(made: Harness, batch: Batch, factors: Any) -> dict[str, Any]:
+    """Accept nodes, an empty request, a padding row, another target, a track node, nothing."""
+    accepted = [8, 0, 2, 3, 7, 9]  # request 4 has one node, so 7 is out of range
+    targets = [4, 2, 2, 5, 0, 1]
+    track_nodes = [1, 0, 1, -1, 0, 7]
+    track_slots = [3, -1, -1, -1, -1, -1]
+    made.kernel.commit(
+        factors,
+        batch.slot_tensor(accepted),
+        batch.pool,
+        batch.slot_tensor(),
+        target_slots=batch.slot_tensor(targets),
+        track_nodes=batch.slot_tensor(track_nodes),
+        track_slots=batch.slot_tensor(track_slots),
+    )
+    errors, windows = [], []
+    for request, slot, node in ((0, 4, 8), (0, 3, 1), (3, 5, 3), (5, 1, 9)):
+        drawn = batch.samples[request]
+        assert drawn is not None
+        errors.append(made.state_error(batch, slot, drawn, node))
+        windows.append(made.window_is(batch, slot, drawn, node))
+        batch.state.expect(batch.pool.state[slot])
+        if batch.window is not None and batch.pool.window is not None:
+            batch.window.expect(batch.pool.window[slot])
+    changed = [name for name, kept in batch.intact().items() if not kept]
+    return {"states": max(errors), "windows": all(windows), "commit changed": changed}
+
+
+def nothing_accepted(recurrence: str, shape: list[int]) -> dict[str, Any]:
+    """Accepted nodes that are none: no bit of the pool may change."""
+    made = harness(recurrence, None, shape)
+    batch = made.batch(TREES, SLOTS, cases=CASES)
+    out, factors = made.verify(batch)
+    batch.out.expect(out)
+    for accepted in ([-1] * 6, [9, 0, 1, 6, 1, 12], [-7, 1 << 30, -(1 << 31), 64, 99, 20]):
+        made.kernel.commit(
+            factors, batch.slot_tensor(accepted), batch.pool, batch.slot_tensor()
+        )
+    return {"changed": [name for name, kept in batch.intact().items() if not kept]}
+
+
+def invariance(recurrence: str, schedules: list[dict[str, Any] | None], shape: list[int]) -> Any:
+    """NaN in one node reaches its descendants only; batch mates and slots change no bit."""
+    return [_invariance(harness(recurrence, schedule, shape)) for schedule in schedules]
+
+
+def _invariance(made: Harness) -> dict[str, bool]:
+    whole = made.batch(TREES, SLOTS, cases=CASES)
+    out = made.verify(whole)[0].clone()
+    tree, rows = TREES[5], slice(whole.cu[5], whole.cu[6])
+    report = {}
+    for name in (item.name for item in made.kernel.interface.inputs):
+        batch = made.batch(TREES, SLOTS, samples=whole.samples)
+        bad = 3
+        batch.inputs[name][batch.cu[5] + bad] = float("nan")
+        seen = made.verify(batch)[0][rows]
+        hit = [bad in _path(tree, node) for node in range(len(tree))]
+        report[f"{name} hits descendants"] = bool(seen[hit].isnan().all())
+        clean = [not x for x in hit]
+        report[f"{name} spares others"] = torch.equal(seen[clean], out[rows][clean])
+    alone = made.batch([TREES[5]], [3], samples=[whole.samples[5]], pool_slots=4)
+    report["alone"] = torch.equal(made.verify(alone)[0], out[rows])
+    return report
+
+
+def _path(tree: tuple[int, ...], node: int) -> list[int]:
+    path = []
+    while node >= 0:
+        path.append(node)
+        node = tree[node]
+    return path
+
+
+def rounds(
+    recurrence: str, schedule: dict[str, Any] | None, shape: list[int], count: int
+) -> dict[str, Any]:
+    """Verify and commit `count` rounds in two layers at once, against the walk of what was
+    accepted; rejected branches hold NaN in every other round."""
+    from tests.runtime.kernel_rounds import play
+
+    return play(harness(recurrence, schedule, shape), count)
+
+
+def surroundings(shape: list[int]) -> dict[str, Any]:
+    """Inputs as engines have them: packed projections, a leading axis, no workspace."""
+    made = harness("gdn", None, shape)
+    batch = made.batch(TREES, SLOTS, cases=CASES)
+    plain = made.verify(batch)[0].clone()
+    face = made.kernel.interface
+    names = ("q", "k", "v")
+    widths = [next(x.channels for x in face.inputs if x.name == n) for n in names]
+    packed = torch.cat([batch.inputs[n].reshape(-1, w) for n, w in zip(names, widths, strict=True)], 1)
+    views = dict(zip(names, packed.split(widths, dim=1), strict=True))
+    shaped = {n: v.unflatten(1, (-1, x.width))[None] for n, v in views.items() for x in face.inputs if x.name == n}
+    call = (batch.pool, batch.slot_tensor())
+    led, _ = made.kernel.verify(batch.tree, {**batch.inputs, **shaped}, *call)
+    flat, _ = made.kernel.verify(batch.tree, {**batch.inputs, **views}, *call)
+    return {
+        "leading shape": list(led.shape),
+        "leading": torch.equal(led[0], plain),
+        "flat": torch.equal(flat, plain),
+    }
+
+
+__all__ = ["invariance", "nothing_accepted", "poison", "rounds", "surroundings", "verify_and_commit"]
