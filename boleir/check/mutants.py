@@ -40,6 +40,10 @@ def _in_readout(form: ClosedForm, change: Callable[[Block], Block]) -> ClosedFor
     return replace(form, C=replace(out, pairs=pairs, writes=writes))
 
 
+def _writes(form: ClosedForm) -> bool:
+    return bool(form.commit.pairs or form.commit.writes)
+
+
 def _gated_system(form: ClosedForm) -> bool:
     return bool(form.G) and not form.P.trivial
 
@@ -108,8 +112,10 @@ def causal_mask(form: ClosedForm) -> ClosedForm | None:
     return _in_system(form, lambda b: replace(b, mask=Mask.EARLIER)) if form.G else None
 
 
-def output_sees_siblings(form: ClosedForm) -> ClosedForm:
+def output_sees_siblings(form: ClosedForm) -> ClosedForm | None:
     """The output of a node sums over all earlier nodes."""
+    if not _writes(form):
+        return None
     return _in_readout(form, lambda b: replace(b, mask=Mask.EARLIER))
 
 
@@ -142,7 +148,7 @@ def output_without_own_node(form: ClosedForm) -> ClosedForm | None:
 
 def commit_without_gates(form: ClosedForm) -> ClosedForm | None:
     """The committed state adds the path's writes undecayed."""
-    if form.P.trivial:
+    if form.P.trivial or not _writes(form):
         return None
     gates = Gates(own=0, between=0)
     return replace(form, commit=replace(form.commit, gates=gates))

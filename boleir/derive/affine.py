@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from boleir.derive.algebra import ONE, ZERO, Monomial, Poly, split_scalar, times
+from boleir.derive.algebra import ONE, ZERO, Monomial, Poly, divide, split_scalar, times
 from boleir.derive.canonical import contract
 from boleir.ir import Kind
 
@@ -86,12 +86,25 @@ class Token:
     definitions: list[Affine] = field(default_factory=list)
     _index: dict[Affine, int] = field(default_factory=dict)
 
-    def reference(self, form: Affine) -> int:
-        """The reference that stands for `form`."""
-        if form not in self._index:
-            self._index[form] = len(self.definitions)
-            self.definitions.append(form)
-        return self._index[form]
+    def reference(self, form: Affine) -> tuple[int, Poly]:
+        """(reference, scalar): their product stands for `form`."""
+        if form in self._index:
+            return self._index[form], ONE
+        for r, definition in enumerate(self.definitions):
+            multiple = self._multiple(form, definition)
+            if multiple is not None:
+                return r, multiple
+        self._index[form] = len(self.definitions)
+        self.definitions.append(form)
+        return self._index[form], ONE
+
+    def _multiple(self, form: Affine, definition: Affine) -> Poly | None:
+        """The scalar c with form = c * definition, for forms that read the state."""
+        for gain, vector in definition.reads.items():
+            c = divide(form.reads.get(gain, ZERO), vector)
+            proportional = c and not c.vectors and definition.scaled(c, self.side) == form
+            return c if proportional else None
+        return None
 
     def expand(self, form: Affine, keep: frozenset[int]) -> Affine:
         """`form` with every reference outside `keep` replaced by its definition."""
@@ -149,7 +162,8 @@ class State:
             own, others = _detach(form)
             sealed = merged(sealed, {r: c * direction for r, c in others.items()})
             if own != Affine():
-                sealed = merged(sealed, {token.reference(own): direction})
+                r, scalar = token.reference(own)
+                sealed = merged(sealed, {r: direction * scalar})
         return State(self.decay, {}, sealed)
 
     def read(self, vector: Poly, token: Token) -> Affine:

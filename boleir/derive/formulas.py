@@ -6,13 +6,13 @@ module only puts the pieces side by side.
 
 from __future__ import annotations
 
-from boleir.derive.algebra import ONE, constant
+from boleir.derive.algebra import ONE, Poly, constant
 from boleir.derive.canonical import contract
 from boleir.derive.closed_form import Block, Gates
+from boleir.derive.normal_form import Reading
 from boleir.derive.notation import ATOM, PRODUCT
 from boleir.derive.pieces import Pieces, minus
 from boleir.derive.structure import is_zero
-from boleir.ir import Kind
 
 
 class Formulas(Pieces):
@@ -152,7 +152,13 @@ class Formulas(Pieces):
     def _entry_lines(self, names: tuple[str, str], block: Block, column: str) -> list[str]:
         if self.right:
             query = self._show(self.form.C.query.vector, "i", ATOM)
-            return [f"{names[0]} = {self.style.dot.format(query, column)}{self._where(False)}"]
+            if self.on_unknown:
+                gate = self.symbols.show(self.gate(block.gates, "i", "j"))
+                column = self.style.group(f"{gate}{self.style.elementwise}{column}")
+            return [
+                f"{names[0]} = {self.style.dot.format(query, column)}"
+                + self._where(is_zero(block.own))
+            ]
         lines = [f"{names[0]} = {self._entry(block)}{self._where(not self._inclusive(block))}"]
         if not self._inclusive(block) and not is_zero(block.own):
             lines.append(f"{names[1]} = {self._show(block.own, 'i')}")
@@ -184,11 +190,10 @@ class Formulas(Pieces):
         columns = [self._unknown(a, "j") for a in range(len(commit.pairs))]
         columns += [self._show(value, "j", ATOM) for _, value in commit.writes]
         vectors = [*commit.pairs, *(key for key, _ in commit.writes)]
-        on_unknown = self.decay_kind not in (Kind.HEAD, self.write)
         terms = []
         for vector, column in zip(vectors, columns, strict=True):
             write = self.symbols.at(vector, "j")
-            if on_unknown:
+            if self.on_unknown:
                 column = self.style.group(
                     f"{self.symbols.show(gate)}{self.style.elementwise}{column}"
                 )
@@ -221,16 +226,22 @@ class Formulas(Pieces):
         query = self.form.normal.readout.query
         if not self.right:
             return self._read_parent(query, None)
-        text = f"{self._state('p')}{self.t} {self._show(query.vector, 'i', ATOM)}"
         after = query.after_decay and not self.form.P.trivial
-        return self._scaled(self.symbols.at(self.form.P.decay, "i") if after else ONE, None, text)
+        decay = self.symbols.at(self.form.P.decay, "i") if after else ONE
+        return self._cross_read(self._state("p"), query, decay)
+
+    def _cross_read(self, state: str, query: Reading, decay: Poly) -> str:
+        """Right acting: decay * (state^T q), a gate over the keys inside."""
+        vector = self.symbols.at(query.vector, "i")
+        if self.on_unknown:
+            vector, decay = vector * decay, ONE
+        return self._scaled(decay, None, f"{state}{self.t} {self.symbols.show(vector, ATOM)}")
 
     def _output_base(self) -> str:
         out = self.form.C
         if not self.right:
             return self._base(out.query.vector, out.gates, None)
-        text = f"{self._state_pre()}{self.t} {self._show(out.query.vector, 'i', ATOM)}"
-        return self._scaled(self.path(out.gates, "i"), None, text)
+        return self._cross_read(self._state_pre(), out.query, self.path(out.gates, "i"))
 
     def _with_gain(self, inner: list[str]) -> str:
         out = self.form.C
@@ -243,5 +254,7 @@ class Formulas(Pieces):
         """C_ij u_j; right acting, C_ij times the decayed write vector."""
         if not self.right:
             return f"{weight} {column}"
-        vector = self.symbols.at(block.right, "j") * self.gate(block.gates, "i", "j")
+        vector = self.symbols.at(block.right, "j")
+        if not self.on_unknown:
+            vector = vector * self.gate(block.gates, "i", "j")
         return f"{weight} {self.symbols.show(vector, ATOM)}"

@@ -26,6 +26,7 @@ class Pieces:
         self.write = Kind.VALUE if self.right else Kind.KEY
         self.many = len(form.G) > 1
         self.decay_kind = form.P.decay.kind
+        self.on_unknown = self.decay_kind not in (Kind.HEAD, self.write)
         self.t = style.transpose
 
     def _show(self, expr: Expr, token: str, tight: int = 0) -> str:
@@ -110,11 +111,10 @@ class Pieces:
     def _read_parent(self, reading: Reading, gain: Expr | None) -> str:
         vector = self.symbols.at(reading.vector, "i")
         decayed = reading.after_decay and not self.form.P.trivial
-        on_unknown = self.decay_kind not in (Kind.HEAD, self.write)
-        if decayed and not on_unknown:
+        if decayed and not self.on_unknown:
             vector = vector * self.symbols.at(self.form.P.decay, "i")
         text = self._read(self._state("p"), vector)
-        outside = self.symbols.at(self.form.P.decay, "i") if decayed and on_unknown else ONE
+        outside = self.symbols.at(self.form.P.decay, "i") if decayed and self.on_unknown else ONE
         return self._scaled(outside, gain, text)
 
     def _read(self, state: str, vector: Poly) -> str:
@@ -141,7 +141,7 @@ class Pieces:
 
     def _base(self, vector: Expr, gates: Gates, gain: Expr | None) -> str:
         poly, path = self.symbols.at(vector, "i"), self.path(gates, "i")
-        if self.decay_kind in (Kind.HEAD, self.write):
+        if not self.on_unknown:
             return self._scaled(ONE, gain, self._read(self._state_pre(), poly * path))
         return self._scaled(path, gain, self._read(self._state_pre(), poly))
 

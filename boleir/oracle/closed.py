@@ -284,13 +284,16 @@ class _System:
         return result if out.direct is None else result + self._vector(out.direct, Kind.VALUE)
 
     def _cross_output(self, unknowns: tuple[Array, ...]) -> Array:
-        """Right acting: o_i = Γ_i∅ ∘ (S_pre^T q_i) + sum_j (q_i^T u_j) Γ_ij ∘ w_j."""
+        """Right acting: o_i = Γ_i∅ ∘ (S_pre^T q_i) + sum_j (q_i^T u_j) Γ_ij ∘ w_j; a gate over keys
+        stays inside the products with q_i."""
         out = self.form.C
         query = self._vector(out.query.vector, self.unknown)
         nodes = list(range(len(self.parents)))
-        result = np.swapaxes(np.swapaxes(query, 0, 1) @ self.start.transpose(0, 2, 1), 0, 1)
         gate = self._gate(out.gates, nodes, [-1] * len(nodes))
-        result = result if gate is None else result * gate
+        inside = gate is not None and self.decay_kind is self.unknown
+        read = np.swapaxes(query * gate if inside else query, 0, 1)
+        result = np.swapaxes(read @ self.start.transpose(0, 2, 1), 0, 1)
+        result = result if gate is None or inside else result * gate
         columns = [*unknowns, *self._write_values()]
         for block, column in zip(out.pairs + out.writes, columns, strict=True):
             result = result + self._cross_block(block, query, column)
@@ -301,9 +304,13 @@ class _System:
         share = self.values.full(block.own, Kind.HEAD, self.heads)
         result = (query * column).sum(axis=-1, keepdims=True) * share * written
         for i, j in self.entries(block.mask):
-            weight = (query[i] * column[j]).sum(axis=-1, keepdims=True)
             gate = self._gate(block.gates, [i], [j])
-            result[i] = result[i] + weight * (written[j] if gate is None else gate[0] * written[j])
+            left, vector = query[i], written[j]
+            if gate is not None and self.decay_kind is self.unknown:
+                left = left * gate[0]
+            elif gate is not None:
+                vector = vector * gate[0]
+            result[i] = result[i] + (left * column[j]).sum(axis=-1, keepdims=True) * vector
         return result
 
     def commit(self, node: int, unknowns: tuple[Array, ...]) -> Array:

@@ -85,7 +85,8 @@ class Exact:
         given = np.asarray(values)
         result = np.empty(given.shape, dtype=object)
         for place, value in np.ndenumerate(given):
-            result[place] = Fraction(value)
+            # numpy's whole numbers would survive inside a Fraction, and overflow there.
+            result[place] = Fraction(value.item() if isinstance(value, np.generic) else value)
         return result
 
     def number(self, value: Fraction) -> Fraction:
