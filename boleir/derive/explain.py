@@ -11,6 +11,9 @@ from boleir.derive.closed_form import ClosedForm
 from boleir.derive.formulas import Formulas
 from boleir.derive.notation import LATEX, TEXT
 
+WIDTH = 100
+"""Columns of the text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -87,10 +90,19 @@ def _text(form: ClosedForm, sections: list[Section]) -> str:
     lines = [f"{form.name}: closed form over a proposal tree"]
     for section in sections:
         lines += ["", section.title]
-        lines += [f"  {line}" for formula in section.formulas for line in formula.split("\n")]
+        for formula in section.formulas:
+            for line in formula.split("\n"):
+                lines += _broken(f"  {line}")
         if section.why:
-            lines += wrap(f"({section.why})", 100, initial_indent="  ", subsequent_indent="   ")
+            lines += wrap(f"({section.why})", WIDTH, initial_indent="  ", subsequent_indent="   ")
     return "\n".join(lines) + "\n"
+
+
+def _broken(line: str) -> list[str]:
+    """A line cut at blanks where it is too long, its continuation indented."""
+    if len(line) <= WIDTH:
+        return [line]
+    return wrap(line, WIDTH, subsequent_indent="      ", break_long_words=False)
 
 
 def _latex(form: ClosedForm, sections: list[Section]) -> str:

@@ -13,6 +13,7 @@ from boleir.derive.normal_form import Reading
 from boleir.derive.notation import ATOM, PRODUCT
 from boleir.derive.pieces import Pieces, minus
 from boleir.derive.structure import is_zero
+from boleir.ir import Call
 
 
 class Formulas(Pieces):
@@ -24,7 +25,8 @@ class Formulas(Pieces):
             f"{self.style.name(d.name)} = {self.symbols.spell_definition(d)}"
             for d in self.symbols.definitions
         ]
-        if not self.form.P.trivial:
+        decay = self.form.P.decay
+        if not self.form.P.trivial and not (isinstance(decay, Call) and decay.hint is None):
             lines.append(f"{self._log()} = {self._show(self.form.P.log_decay, '')}")
         return tuple(lines)
 

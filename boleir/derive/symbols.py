@@ -75,7 +75,9 @@ def _token_weight(factor: Expr) -> int:
     """Place of the latest token that occurs: 2 for i, 1 for a gate from j to i, 0 for j; numbers as
     they are."""
     tokens = [node.name.partition(" ")[2] for node in walk(factor) if isinstance(node, Input)]
-    weights = [int(t) if t.isdigit() else {"i": 2, "j": 0, "": -1}.get(t, 1) for t in tokens]
+    weights = [
+        int(t) if t.isdigit() else {"i": 2, "p": 2, "j": 0, "": -1}.get(t, 1) for t in tokens
+    ]
     return max(weights, default=-1)
 
 
