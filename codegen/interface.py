@@ -125,15 +125,14 @@ def interface_of(lowered: Lowered) -> Interface:
     stored = schedule.commit == "factors" and plan.pairs
 
     def operand(item: Input) -> Operand:
-        return Operand(
-            item.name, str(item.kind), shapes.heads(item.kind), shapes.width(item.kind)
-        )
+        heads, width = shapes.heads(item.kind), shapes.width(item.kind)
+        return Operand(str(item.name), str(item.kind), heads, width)
 
     return Interface(
-        recurrence=plan.name,
+        recurrence=str(plan.name),
         inputs=tuple(operand(item) for item in lowered.recurrence.tokens),
         parameters=tuple(operand(item) for item in lowered.recurrence.parameters),
-        convolved=tuple(mixed.source.name for mixed in plan.mixed),
+        convolved=tuple(str(mixed.source.name) for mixed in plan.mixed),
         key_heads=shapes.key_heads,
         value_heads=shapes.value_heads,
         d_k=shapes.d_k,
@@ -151,7 +150,7 @@ def interface_of(lowered: Lowered) -> Interface:
         folded=folded,
         folded_dtype=names[folded_dtype],
         unknowns=len(plan.pairs) if stored else 0,
-        table=table_columns(context),
+        table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
         aligned=_aligned_strides(lowered),
     )

@@ -38,11 +38,6 @@ class Call(NamedTuple):
     out_shape: tuple[int, ...]
 
 
-def signature(tensors: Sequence[torch.Tensor]) -> tuple[object, ...]:
-    """Everything about tensors that a check depends on."""
-    return tuple([(t.shape, t.stride(), t.dtype, t.device) for t in tensors])
-
-
 def named(face: Interface, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
     """The tensors of `inputs` in order: token inputs, parameters, convolution weights."""
     wanted = input_names(face)
@@ -71,9 +66,7 @@ def check_inputs(face: Interface, given: Sequence[torch.Tensor], tree: TreeBatch
         _check_kind(item.name, tensor, face.dtype, device)
         rows, stride = _token_rows(item, tensor)
         if tokens is not None and rows != tokens:
-            raise ArgumentError(
-                item.name, f"has {rows} tokens, {face.inputs[0].name} has {tokens}"
-            )
+            raise ArgumentError(item.name, f"has {rows} tokens, {face.inputs[0].name} has {tokens}")
         tokens = rows
         if item.name in face.aligned and stride % STRIDE_UNIT:
             raise ArgumentError(
@@ -86,8 +79,8 @@ def check_inputs(face: Interface, given: Sequence[torch.Tensor], tree: TreeBatch
     for item, tensor in zip(face.parameters, given[len(face.inputs) :], strict=False):
         _check_dense(item.name, tensor, item.shape, "float32", device)
     if face.conv_channels:
-        shape = (face.conv_channels, face.conv_width)
-        _check_dense("conv_weight", given[-1], shape, face.conv_dtype, device)
+        taps = (face.conv_channels, face.conv_width)
+        _check_dense("conv_weight", given[-1], taps, face.conv_dtype, device)
     tokens = tree.num_nodes if tokens is None else tokens
     if tokens < tree.num_nodes:
         raise ArgumentError(
@@ -111,8 +104,10 @@ def check_out(face: Interface, out: torch.Tensor, call: Call, device: torch.devi
     return stride
 
 
-def check_tree(face: Interface, tree: TreeBatch) -> None:
-    """Refuse a batch whose bounds or tables do not fit the kernels."""
+def check_tree(face: Interface, tree: TreeBatch, device: torch.device) -> None:
+    """Refuse a batch whose place, bounds or tables do not fit the kernels."""
+    if tree.device != device:
+        raise ArgumentError("tree", f"lies on {tree.device}, the kernels run on {device}")
     if tree.words != face.words or tree.max_nodes > face.max_nodes:
         raise ArgumentError(
             "tree",
@@ -133,6 +128,24 @@ def check_tree(face: Interface, tree: TreeBatch) -> None:
             f"the recurrence's has width {face.conv_width}",
             mend=f"make the TreeBatch with conv_width={face.conv_width}",
         )
+
+
+def check_static(face: Interface, tree: TreeBatch) -> None:
+    """Refuse other trees than the one that was a constant of the compilation.
+
+    Waits for the GPU; inside graph capture, where that is not possible, nothing is checked.
+    """
+    if face.parents is None:
+        return
+    if tree.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return
+    for request, given in enumerate(tree.trees()):
+        if given.parents != face.parents[: len(given.parents)]:
+            raise ArgumentError(
+                "tree",
+                f"of request {request} is not the tree that the kernel was compiled for",
+                mend="kernel.tree_batch() makes batches of it",
+            )
 
 
 def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:

@@ -7,6 +7,7 @@ made of everything that decides its content.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -85,10 +86,9 @@ def compiled(lowered: Lowered, target: Target, *, cached: bool = True) -> Artifa
             pass
     artifact = assemble([(lowered, target)])
     if cached:
-        try:
+        # A cache that cannot be written costs time, nothing else.
+        with contextlib.suppress(CacheError):
             write(artifact, place)
-        except CacheError:
-            pass  # a cache that cannot be written costs time, nothing else
     return artifact
 
 
@@ -98,11 +98,7 @@ def _key(lowered: Lowered, target: Target) -> str:
 
     from boleir.codegen.artifact_folder import FORMAT
 
-    specs = [
-        [spec.name, list(spec.signature.items()), list(spec.aligned), spec.num_warps]
-        + [spec.num_stages, spec.max_registers, spec.fp_fusion, spec.pdl, dict(spec.options)]
-        for spec in lowered.specs()
-    ]
+    specs = [repr(spec) for spec in lowered.specs()]
     ptxas = os.environ.get("TRITON_PTXAS_PATH", "")
     content = [FORMAT, triton.__version__, ptxas, target.name, lowered.text, specs]
     return f"{lowered.plan.name}-{hashlib.sha256(dump(content)).hexdigest()[:24]}"

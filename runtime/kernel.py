@@ -1,62 +1,29 @@
 """`Kernel`: one compiled recurrence, with the two calls that serve it, `verify` and `commit`.
 
-The first call with a combination of shapes, strides and formats is checked; the following ones with
-the same combination look it up, collect addresses and start the kernels. Nothing on that path
-allocates or waits for the GPU when workspace and output are given.
+The first call with a combination of formats is checked; the following ones look it up, collect
+addresses and start the kernels. Nothing on that path allocates or waits for the GPU when workspace
+and output are given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from boleir.errors import LaunchError
-from boleir.runtime.arguments import (
-    Call,
-    check_inputs,
-    check_out,
-    check_pool,
-    check_requests,
-    check_tree,
-    input_names,
-    misaligned,
-    named,
-    signature,
-)
+from boleir.runtime.commitment import Commitment
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.tree_batch import TreeBatch
+from boleir.runtime.verification import Factors, Verification, refuse_unloaded
 from boleir.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
     from boleir.codegen.artifact import Artifact
     from boleir.codegen.interface import Interface
     from boleir.runtime.program import Program
-
-TREE = ("cu_nodes", "ancestors", "depths", "near")
-SCRATCH = ("mixed", "rows", "folded", "unknowns")
-COMMIT = ("table", "accepted", "slots", "target_slots", "track_slots", "track_nodes")
-
-
-class Factors(NamedTuple):
-    """What a commit of one layer needs from its verification. It holds references, no copies: the
-    inputs and the workspace must stay as they are until the commit."""
-
-    tree: TreeBatch
-    workspace: Workspace
-    layer: int
-    tensors: tuple[torch.Tensor, ...]
-    """Everything the table of pointers names, in its order, but for the pool's tensors."""
-    call: Call
-
-
-class _Bound(NamedTuple):
-    """A checked combination of arguments of `verify`."""
-
-    call: Call
-    integers: tuple[int, ...]
 
 
 class Kernel:
@@ -82,22 +49,8 @@ class Kernel:
         self.target = target
         self.artifact = artifact
         self._program = program
-        self._names = input_names(interface)
-        self._tensor_names = (*self._names, "slots", "state", "window", "out", *TREE, *SCRATCH)
-        strides = [f"{item.name}_stride" for item in interface.inputs]
-        self._integer_names = (*strides, "state_stride", "window_stride", "out_stride", "capacity")
-        self._bound: dict[tuple[object, ...], _Bound] = {}
-        self._commits: dict[tuple[object, ...], tuple[int, ...]] = {}
-        self._empty = torch.empty(0, dtype=torch.int32, device=device) if program else None
-        self._stages: list[Any] = []
-        self._commit_stage: Any = None
-        if program is not None:
-            names = (*self._tensor_names, *self._integer_names)
-            layer = [stage for stage in interface.stages if stage != "commit"]
-            self._stages = [program.bind(stage, names) for stage in layer]
-            self._commit_names = (*COMMIT, "cu_nodes", "ancestors", "near")
-            names = (*self._commit_names, "batch", *self._integer_names)
-            self._commit_stage = program.bind("commit", names)
+        self._verification = Verification(interface, program, device) if program else None
+        self._commitment = Commitment(interface, program) if program else None
 
     def __repr__(self) -> str:
         face = self.interface
@@ -124,9 +77,20 @@ class Kernel:
         """A pool of zero states on the kernel's device."""
         return StatePool(slots, layers, self, device=self.device)
 
-    def tree_batch(self, parents: Any, cu_nodes: Any = None) -> TreeBatch:
-        """Trees with the bounds and tables of this kernel; see `TreeBatch.from_parents`."""
+    def tree_batch(
+        self, parents: Any = None, cu_nodes: Any = None, *, requests: int = 1
+    ) -> TreeBatch:
+        """Trees with the bounds and tables of this kernel; see `TreeBatch.from_parents`.
+
+        A kernel for a static tree needs no parents: the batch is `requests` times that tree.
+        """
         face = self.interface
+        if parents is None:
+            if face.parents is None:
+                raise LaunchError("parents are missing: the kernel takes any tree in its bounds")
+            nodes = len(face.parents)
+            parents = list(face.parents) * requests
+            cu_nodes = [nodes * request for request in range(requests + 1)]
         return TreeBatch.from_parents(
             parents,
             cu_nodes,
@@ -176,90 +140,14 @@ class Kernel:
         Raises:
             LaunchError: names the argument and the expected shape.
         """
-        face = self.interface
-        try:
-            given = [inputs[name] for name in self._names]
-        except KeyError:
-            given = named(face, inputs)
+        if self._verification is None or self._program is None:
+            raise refuse_unloaded(self.target)
         if workspace is None:
-            workspace = self.workspace(tree.num_requests, tree.num_nodes)
-            layer = 0
-        scratch = workspace.layer(layer)
-        trees = (tree.cu_nodes, tree.ancestors, tree.depth, tree.near)
-        key = (
-            signature(given),
-            signature((slots, tree.ancestors, tree.near)),
-            None if out is None else signature((out,)),
-            pool_layer.signature,
-            tree.num_requests,
-            tree.max_nodes,
-            tree.max_depth,
-            workspace.max_total_nodes,
-            workspace.max_requests,
-            len(inputs),
-        )
-        bound = self._bound.get(key)
-        if bound is None:
-            bound = self._check(tree, inputs, given, pool_layer, slots, workspace, out)
-            self._bound[key] = bound
-        if out is None:
-            kind = getattr(torch, face.out_dtype)
-            out = torch.empty(bound.call.out_shape, dtype=kind, device=self.device)
-        window = pool_layer.window if pool_layer.window is not None else self._empty
-        tensors = [*given, slots, pool_layer.state, window, out, *trees, *scratch]
-        values: list[Any] = [*self._values(tensors), *bound.integers]
-        for start in self._stages:
-            start(tree.num_requests, 1, values)
-        kept = (*given, scratch.mixed, scratch.unknowns)
-        return out, Factors(tree, workspace, layer, kept, bound.call)
-
-    def _values(self, tensors: list[Any]) -> list[Any]:
-        """What kernels take for tensors: their addresses, or themselves when interpreted."""
-        if self._program is not None and self._program.interpreted:
-            return tensors
-        found = [tensor.data_ptr() for tensor in tensors]
-        every = 0
-        for address in found:
-            every |= address
-        if every & 15:
-            raise misaligned(self._tensor_names, tensors)
-        return found
-
-    def _check(
-        self,
-        tree: TreeBatch,
-        inputs: Mapping[str, torch.Tensor],
-        given: list[torch.Tensor],
-        pool_layer: PoolLayer,
-        slots: torch.Tensor,
-        workspace: Workspace,
-        out: torch.Tensor | None,
-    ) -> _Bound:
-        """The slow path of `verify`: everything about the arguments but their addresses."""
-        face = self.interface
-        if self._program is None:
-            raise LaunchError(
-                f"this kernel was compiled for {self.target} and cannot run on this machine",
-                mend="load it where there is such a GPU",
-            )
-        named(face, inputs)
-        check_tree(face, tree)
-        call = check_inputs(face, given, tree)
-        check_pool(face, pool_layer, tree.device)
-        check_requests("slots", slots, tree)
-        _check_workspace(face, workspace, tree)
-        out_stride = face.value_heads * face.d_v
-        if out is not None:
-            out_stride = check_out(face, out, call, tree.device)
-        window = pool_layer.window
-        integers = (
-            *call.strides,
-            pool_layer.state.stride(0),
-            0 if window is None else window.stride(0),
-            out_stride,
-            workspace.max_total_nodes,
-        )
-        return _Bound(call, integers)
+            workspace, layer = self.workspace(tree.num_requests, tree.num_nodes), 0
+        if self._program.on_device():
+            return self._verification(tree, inputs, pool_layer, slots, workspace, layer, out)
+        with torch.cuda.device(self.device):
+            return self._verification(tree, inputs, pool_layer, slots, workspace, layer, out)
 
     # ---- commit ----------------------------------------------------------------------
 
@@ -290,108 +178,13 @@ class Kernel:
         Raises:
             LaunchError: names the argument and the expected shape.
         """
+        if self._commitment is None or self._program is None:
+            raise refuse_unloaded(self.target)
         if isinstance(factors, Factors):
             factors = (factors,)
-        if not factors:
+        rest = (target_slots, track_nodes, track_slots)
+        if self._program.on_device():
+            self._commitment(factors, accepted_node, pool, slots, *rest)
             return
-        first = factors[0]
-        tree, workspace = first.tree, first.workspace
-        layers = _layers(pool, factors)
-        nothing = workspace.nothing
-        target_slots = slots if target_slots is None else target_slots
-        track_slots = nothing if track_slots is None else track_slots
-        track_nodes = nothing if track_nodes is None else track_nodes
-        rows = (accepted_node, slots, target_slots, track_slots, track_nodes)
-        integers = self._commit_integers(factors, layers, rows)
-        table = workspace.tables.get(self._pointers(factors, layers))
-        tensors = [table, *rows, tree.cu_nodes, tree.ancestors, tree.near]
-        values: list[Any] = [*self._values(tensors), tree.num_requests, *integers]
-        self._commit_stage(tree.num_requests, len(factors), values)
-
-    def _commit_integers(
-        self,
-        factors: Sequence[Factors],
-        layers: Sequence[PoolLayer],
-        rows: tuple[torch.Tensor, ...],
-    ) -> tuple[int, ...]:
-        """The integers of a commit; its arguments are checked once per combination."""
-        first = factors[0]
-        key = (
-            signature(rows),
-            tuple([(f.call, id(f.tree) == id(first.tree)) for f in factors]),
-            tuple([layer.signature for layer in layers]),
-            first.tree.num_requests,
-        )
-        found = self._commits.get(key)
-        if found is None:
-            found = self._check_commit(factors, layers, rows)
-            self._commits[key] = found
-        return found
-
-    def _check_commit(
-        self,
-        factors: Sequence[Factors],
-        layers: Sequence[PoolLayer],
-        rows: tuple[torch.Tensor, ...],
-    ) -> tuple[int, ...]:
-        tree = factors[0].tree
-        names = ("accepted_node", "slots", "target_slots", "track_slots", "track_nodes")
-        for name, row in zip(names, rows, strict=True):
-            check_requests(name, row, tree)
-        for f, layer in zip(factors, layers, strict=True):
-            if f.tree is not tree or f.workspace is not factors[0].workspace:
-                raise LaunchError(
-                    "factors of one commit must come from one round: the same trees and workspace"
-                )
-            if f.call.strides != factors[0].call.strides:
-                raise LaunchError(
-                    f"inputs of layer {f.layer} have other token strides than those of layer "
-                    f"{factors[0].layer}",
-                    mend="commit such layers in calls of their own",
-                )
-            check_pool(self.interface, layer, tree.device)
-        distances = {
-            (x.state.stride(0), 0 if x.window is None else x.window.stride(0)) for x in layers
-        }
-        if len(distances) > 1:
-            raise LaunchError("the pool's layers have different distances between slots")
-        state_stride, window_stride = distances.pop()
-        capacity = factors[0].workspace.max_total_nodes
-        return (*factors[0].call.strides, state_stride, window_stride, 0, capacity)
-
-    def _pointers(
-        self, factors: Sequence[Factors], layers: Sequence[PoolLayer]
-    ) -> tuple[int, ...]:
-        """The table, row after row."""
-        pointers: list[int] = []
-        for f, layer in zip(factors, layers, strict=True):
-            known = dict(zip((*self._names, "mixed", "unknowns"), f.tensors, strict=True))
-            known["state"] = layer.state
-            if layer.window is not None:
-                known["window"] = layer.window
-            pointers += [known[name].data_ptr() for name in self.interface.table]
-        return tuple(pointers)
-
-
-def _layers(
-    pool: StatePool | PoolLayer | Sequence[PoolLayer], factors: Sequence[Factors]
-) -> Sequence[PoolLayer]:
-    if isinstance(pool, StatePool):
-        return [pool.layer(f.layer) for f in factors]
-    found = [pool] if isinstance(pool, PoolLayer) else list(pool)
-    if len(found) != len(factors):
-        raise LaunchError(f"pool has {len(found)} layers, factors {len(factors)}")
-    return found
-
-
-def _check_workspace(face: Interface, workspace: Workspace, tree: TreeBatch) -> None:
-    if workspace.face != face:
-        raise LaunchError("workspace belongs to another kernel", mend="use kernel.workspace(...)")
-    if workspace.device != tree.device:
-        raise LaunchError(f"workspace lies on {workspace.device}, the trees on {tree.device}")
-    for what, need, room in (
-        ("requests", tree.num_requests, workspace.max_requests),
-        ("nodes", tree.num_nodes, workspace.max_total_nodes),
-    ):
-        if need > room:
-            raise LaunchError(f"workspace has room for {room} {what}, the trees have {need}")
+        with torch.cuda.device(self.device):
+            self._commitment(factors, accepted_node, pool, slots, *rest)

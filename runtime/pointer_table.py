@@ -15,7 +15,8 @@ import torch
 KEPT = 8
 """Tables kept at the same time; also how many rounds an upload may lag behind."""
 
-Key = tuple[int, ...]
+Key = tuple[tuple[int, ...], ...]
+"""Rows of pointers."""
 
 
 class _Table:
@@ -36,7 +37,8 @@ class _Table:
         """Upload `key`; waits only if this table's previous content is still on its way."""
         if self.copied is not None and not capturing:
             self.copied.synchronize()
-        self.host.numpy()[: len(key)] = key
+        flat = [pointer for row in key for pointer in row]
+        self.host.numpy()[: len(flat)] = flat
         self.device.copy_(self.host, non_blocking=True)
         self.key = key
         if self.copied is not None and not capturing:

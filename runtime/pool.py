@@ -7,15 +7,19 @@ pool may be a strided view of something larger. Verification reads slots, commit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from boleir.codegen.interface import Interface
 from boleir.errors import LaunchError
 
 if TYPE_CHECKING:
-    from boleir.codegen.interface import Interface
+    from boleir.ir import Recurrence
     from boleir.runtime.kernel import Kernel
+
+_KINDS: dict[tuple[object, ...], int] = {}
 
 
 class PoolLayer:
@@ -23,7 +27,7 @@ class PoolLayer:
     `window` [slots, channels, width - 1] with the newest entry last. Within a slot both are
     contiguous."""
 
-    __slots__ = ("signature", "state", "window")
+    __slots__ = ("kind", "pointers", "state", "strides", "tensors", "window")
 
     def __init__(self, state: torch.Tensor, window: torch.Tensor | None = None) -> None:
         _require_slots("state", state, 4)
@@ -33,10 +37,14 @@ class PoolLayer:
                 raise LaunchError(f"window lies on {window.device}, state on {state.device}")
         self.state = state
         self.window = window
-        self.signature = tuple(
-            None if t is None else (t.shape, t.stride(), t.dtype, t.device) for t in (state, window)
-        )
-        """What an argument check depends on."""
+        self.tensors = (state, state[:0] if window is None else window)
+        """State and window; the latter empty without a convolution."""
+        self.pointers = (state.data_ptr(), 0 if window is None else window.data_ptr())
+        self.strides = (state.stride(0), 0 if window is None else window.stride(0))
+        """Distance between slots, in elements."""
+        formats = [(t.shape, t.stride(), t.dtype, t.device) for t in self.tensors]
+        self.kind = _KINDS.setdefault((window is None, *formats), len(_KINDS))
+        """A number that layers of equal formats share: what a check depends on."""
 
     @property
     def slots(self) -> int:
@@ -52,39 +60,74 @@ class SlotContent(NamedTuple):
     windows: torch.Tensor | None
 
 
+@dataclass(frozen=True, slots=True)
+class SlotFormat:
+    """What one slot of one layer holds: `state` [HV, d_v, d_k] and `window` [channels, width - 1],
+    None without a convolution."""
+
+    state: tuple[int, int, int]
+    window: tuple[int, int] | None
+    dtype: torch.dtype = torch.float32
+    window_dtype: torch.dtype = torch.bfloat16
+
+    @classmethod
+    def of(cls, face: Interface) -> SlotFormat:
+        """The slots of a kernel."""
+        return cls(
+            (face.value_heads, face.d_v, face.d_k),
+            (face.conv_channels, face.conv_width - 1) if face.conv_channels else None,
+            getattr(torch, face.state_dtype),
+            getattr(torch, face.dtype),
+        )
+
+    @classmethod
+    def of_recurrence(
+        cls,
+        recurrence: Recurrence,
+        *,
+        key_heads: int,
+        value_heads: int,
+        d_k: int,
+        d_v: int,
+        dtype: torch.dtype = torch.float32,
+        window_dtype: torch.dtype = torch.bfloat16,
+    ) -> SlotFormat:
+        """The slots of any kernel for `recurrence` with these heads."""
+        from boleir.codegen.plan import make_plan
+        from boleir.derive.derive import derive
+
+        plan = make_plan(derive(recurrence).normal, d_k, d_v, key_heads, value_heads)
+        window = (plan.conv_channels, plan.conv_width - 1) if plan.conv_channels else None
+        return cls((value_heads, d_v, d_k), window, dtype, window_dtype)
+
+
 class StatePool:
     """States of `slots` requests in `layers` layers, zero at first.
 
-    `kernel` says what a slot looks like. `dtype` may be float32, bfloat16 or float16 but must be
-    that of the kernel's states. Slot 0 is as good as any other; -1 is no slot.
+    `kernel` (or a `SlotFormat`) says what a slot holds. Slot 0 is as good as any other; -1 is none.
     """
 
     def __init__(
         self,
         slots: int,
         layers: int,
-        kernel: Kernel | Interface,
+        kernel: Kernel | SlotFormat,
         *,
-        dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        face = getattr(kernel, "interface", kernel)
-        wanted = getattr(torch, face.state_dtype)
-        if dtype is not None and dtype != wanted:
-            raise LaunchError(
-                f"dtype {dtype}: the kernel takes states in {wanted}",
-                mend=f"compile with state_dtype={str(dtype).removeprefix('torch.')!r}",
-            )
         for name, value in (("slots", slots), ("layers", layers)):
             if value < 1:
                 raise LaunchError(f"{name} must be at least 1, not {value}")
-        where = getattr(kernel, "device", None) if device is None else device
-        shape = (layers, slots, face.value_heads, face.d_v, face.d_k)
-        states = torch.zeros(shape, dtype=wanted, device=where)
+        if isinstance(kernel, SlotFormat):
+            slot = kernel
+        else:
+            slot = SlotFormat.of(kernel.interface)
+            device = kernel.device if device is None else device
+        states = torch.zeros((layers, slots, *slot.state), dtype=slot.dtype, device=device)
         windows = None
-        if face.conv_channels:
-            shape = (layers, slots, face.conv_channels, face.conv_width - 1)
-            windows = torch.zeros(shape, dtype=getattr(torch, face.dtype), device=where)
+        if slot.window is not None:
+            shape = (layers, slots, *slot.window)
+            windows = torch.zeros(shape, dtype=slot.window_dtype, device=device)
         self._layers = [
             PoolLayer(states[i], None if windows is None else windows[i]) for i in range(layers)
         ]
@@ -138,9 +181,7 @@ class StatePool:
             torch.stack(windows) if windows else None,
         )
 
-    def write(
-        self, slot: int, states: torch.Tensor, windows: torch.Tensor | None = None
-    ) -> None:
+    def write(self, slot: int, states: torch.Tensor, windows: torch.Tensor | None = None) -> None:
         """Overwrite `slot` in all layers: what `read` gives, or fresh states with empty windows."""
         self._require(slot)
         wanted = (len(self._layers), *self._layers[0].state.shape[1:])

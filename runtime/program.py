@@ -1,7 +1,7 @@
 """Two ways to run the kernels of a layer: started as binaries, or interpreted on the CPU.
 
-Both take the arguments of a call as one flat list in the order of `ARGUMENTS`, from which every
-kernel picks its own. For binaries a tensor in that list is its address.
+Both take the arguments of a call as one flat list, tensors first, from which every kernel picks its
+own. For binaries a tensor in that list is its address.
 """
 
 from __future__ import annotations
@@ -19,32 +19,48 @@ from boleir.runtime.launcher import Launcher
 SIZES = ("batch", "layers")
 """The integers a grid is computed from."""
 
-Values = Sequence[Any]
+Values = list[Any]
 """Arguments of one call: addresses (or tensors, interpreted), then integers."""
+
+Start = Callable[[int, int, Values], None]
+"""Starts one kernel: batch, layers, the values of the call."""
 
 
 class Program(Protocol):
     """The kernels of one variant on one device."""
 
     interpreted: bool
+    """Kernels take tensors, not addresses."""
 
-    def bind(self, kernel: str, names: Sequence[str]) -> Callable[[int, int, Values], None]:
-        """A function that starts `kernel` with batch, layers and the values called `names`."""
+    def bind(self, kernel: str, names: Sequence[str]) -> Start:
+        """How `kernel` is started with values that stand for `names`. Raises `LaunchError`."""
+
+    def on_device(self) -> bool:
+        """Whether the calling thread's current device is the one the kernels were loaded on."""
 
 
 class BinaryProgram:
-    """Kernels loaded from binaries."""
+    """Kernels loaded from binaries on one GPU; they start on torch's current stream."""
 
     interpreted = False
 
-    def __init__(self, launchers: Mapping[str, Launcher], device: int) -> None:
-        from boleir.runtime.streams import stream_getter
-
+    def __init__(
+        self,
+        launchers: Mapping[str, Launcher],
+        device: int,
+        *,
+        stream: Callable[[int], int] | None = None,
+    ) -> None:
         self._launchers = launchers
         self._device = device
-        self._stream = stream_getter()
+        self._own = stream is not None
+        if stream is None:
+            from boleir.runtime.streams import stream_getter
 
-    def bind(self, kernel: str, names: Sequence[str]) -> Callable[[int, int, Values], None]:
+            stream = stream_getter()
+        self._stream = stream
+
+    def bind(self, kernel: str, names: Sequence[str]) -> Start:
         """See `Program.bind`."""
         launcher = self._launchers.get(kernel)
         if launcher is None:
@@ -56,6 +72,10 @@ class BinaryProgram:
             launcher((batch, layers), stream(device), *pick(values))
 
         return start
+
+    def on_device(self) -> bool:
+        """See `Program.on_device`."""
+        return self._own or torch.cuda.current_device() == self._device
 
 
 class InterpretedProgram:
@@ -73,7 +93,7 @@ class InterpretedProgram:
         self._arguments = arguments
         self._grids = grids
 
-    def bind(self, kernel: str, names: Sequence[str]) -> Callable[[int, int, Values], None]:
+    def bind(self, kernel: str, names: Sequence[str]) -> Start:
         """See `Program.bind`."""
         function = getattr(self._module, kernel)
         pick = _picker(kernel, self._arguments[kernel], names)
@@ -86,16 +106,9 @@ class InterpretedProgram:
 
         return start
 
-
-def addresses(tensors: Sequence[torch.Tensor]) -> list[int]:
-    """Addresses of tensors. Raises `LaunchError` for one that is not a multiple of 16 bytes."""
-    found = [tensor.data_ptr() for tensor in tensors]
-    every = 0
-    for address in found:
-        every |= address
-    if every & 15:
-        raise LaunchError("misaligned")
-    return found
+    def on_device(self) -> bool:
+        """See `Program.on_device`."""
+        return True
 
 
 def _picker(kernel: str, wanted: Sequence[str], names: Sequence[str]) -> Callable[[Values], Any]:
@@ -103,5 +116,5 @@ def _picker(kernel: str, wanted: Sequence[str], names: Sequence[str]) -> Callabl
     places = {name: place for place, name in enumerate(names)}
     missing = [name for name in wanted if name not in places]
     if missing:
-        raise LaunchError(f"kernel {kernel} takes {missing[0]!r}, which no caller provides")
+        raise LaunchError(f"kernel {kernel} takes {missing[0]!r}, which no call provides")
     return itemgetter(*(places[name] for name in wanted))

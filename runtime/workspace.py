@@ -15,19 +15,21 @@ from boleir.runtime.pointer_table import PointerTables
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
+    from boleir.runtime.tree_batch import TreeBatch
 
 
 class Scratch(NamedTuple):
-    """The buffers of one layer; those that a recurrence or schedule does not need are empty."""
+    """The buffers of one layer; those that a recurrence or schedule does not need are empty.
 
-    mixed: torch.Tensor
-    """[nodes, conv_channels] in the activation dtype: inputs after convolution and activation."""
-    rows: torch.Tensor
-    """Float32 [planes, value_heads, nodes]: gates, norms, sums of log-gates along the paths."""
-    folded: torch.Tensor
-    """The solved systems of all requests and heads, in pieces."""
-    unknowns: torch.Tensor
-    """Float32 [pairs, nodes, value_heads * d_v]."""
+    `tensors`: mixed [nodes, conv_channels] in the activation dtype (inputs after convolution and
+    activation); rows, float32 [planes, value_heads, nodes] (gates, norms, sums of log-gates along
+    the paths); folded (the solved systems of all requests and heads, in pieces); unknowns, float32
+    [pairs, nodes, value_heads * d_v].
+    """
+
+    tensors: tuple[torch.Tensor, ...]
+    pointers: tuple[int, ...]
+    """Their addresses."""
 
 
 class Workspace:
@@ -64,7 +66,8 @@ class Workspace:
         mixed = buffer(layers, max_total_nodes, face.conv_channels, dtype=activation)
         wide = face.value_heads * face.d_v
         unknowns = buffer(layers, face.unknowns, max_total_nodes, wide)
-        self._scratch = [Scratch(mixed[i], rows, folded, unknowns[i]) for i in range(layers)]
+        buffers = [(mixed[i], rows, folded, unknowns[i]) for i in range(layers)]
+        self._scratch = [Scratch(x, tuple(t.data_ptr() for t in x)) for x in buffers]
         self._owned = (rows, folded, mixed, unknowns)
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
         """-1 for every request: no track slot, no track node."""
@@ -86,3 +89,17 @@ class Workspace:
         kept = self._owned[2:]
         cells = max(1, self.layers * self.max_total_nodes)
         return sum(t.numel() * t.element_size() for t in kept) / cells
+
+
+def check_workspace(face: Interface, workspace: Workspace, tree: TreeBatch) -> None:
+    """Refuse a workspace of another kernel, place or size. Raises `LaunchError`."""
+    if workspace.face != face:
+        raise LaunchError("workspace belongs to another kernel", mend="use kernel.workspace(...)")
+    if workspace.device != tree.device:
+        raise LaunchError(f"workspace lies on {workspace.device}, the trees on {tree.device}")
+    for what, need, room in (
+        ("requests", tree.num_requests, workspace.max_requests),
+        ("nodes", tree.num_nodes, workspace.max_total_nodes),
+    ):
+        if need > room:
+            raise LaunchError(f"workspace has room for {room} {what}, the trees have {need}")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from boleir.check.inputs import Case, Shape
-from tests.runtime.kernel_harness import Batch, Harness, poison
+from tests.runtime.kernel_harness import Batch, Harness
 
 TREES = (
     (-1, 0, 0, 1, 1, 2, -1, 6, 3),
@@ -36,9 +36,7 @@ NODES, DEPTH = 20, 5
 
 def harness(recurrence: str, schedule: dict[str, Any] | None, shape: list[int]) -> Harness:
     """A kernel for trees of up to 20 nodes and depth 5."""
-    return Harness(
-        recurrence, Shape(*shape), max_nodes=NODES, max_depth=DEPTH, schedule=schedule
-    )
+    return Harness(recurrence, Shape(*shape), max_nodes=NODES, max_depth=DEPTH, schedule=schedule)
 
 
 def verify_and_commit(
@@ -93,9 +91,7 @@ def nothing_accepted(recurrence: str, shape: list[int]) -> dict[str, Any]:
     out, factors = made.verify(batch)
     batch.out.expect(out)
     for accepted in ([-1] * 6, [9, 0, 1, 6, 1, 12], [-7, 1 << 30, -(1 << 31), 64, 99, 20]):
-        made.kernel.commit(
-            factors, batch.slot_tensor(accepted), batch.pool, batch.slot_tensor()
-        )
+        made.kernel.commit(factors, batch.slot_tensor(accepted), batch.pool, batch.slot_tensor())
     return {"changed": [name for name, kept in batch.intact().items() if not kept]}
 
 
@@ -147,11 +143,12 @@ def surroundings(shape: list[int]) -> dict[str, Any]:
     batch = made.batch(TREES, SLOTS, cases=CASES)
     plain = made.verify(batch)[0].clone()
     face = made.kernel.interface
-    names = ("q", "k", "v")
-    widths = [next(x.channels for x in face.inputs if x.name == n) for n in names]
-    packed = torch.cat([batch.inputs[n].reshape(-1, w) for n, w in zip(names, widths, strict=True)], 1)
-    views = dict(zip(names, packed.split(widths, dim=1), strict=True))
-    shaped = {n: v.unflatten(1, (-1, x.width))[None] for n, v in views.items() for x in face.inputs if x.name == n}
+    items = [x for x in face.inputs if x.kind != "head"]
+    widths = [x.channels for x in items]
+    rows = [batch.inputs[x.name].reshape(-1, x.channels) for x in items]
+    split = torch.cat(rows, dim=1).split(widths, dim=1)
+    views = {x.name: view for x, view in zip(items, split, strict=True)}
+    shaped = {x.name: views[x.name].unflatten(1, x.shape)[None] for x in items}
     call = (batch.pool, batch.slot_tensor())
     led, _ = made.kernel.verify(batch.tree, {**batch.inputs, **shaped}, *call)
     flat, _ = made.kernel.verify(batch.tree, {**batch.inputs, **views}, *call)
@@ -160,6 +157,3 @@ def surroundings(shape: list[int]) -> dict[str, Any]:
         "leading": torch.equal(led[0], plain),
         "flat": torch.equal(flat, plain),
     }
-
-
-__all__ = ["invariance", "nothing_accepted", "poison", "rounds", "surroundings", "verify_and_commit"]

@@ -195,10 +195,7 @@ class Harness:
         for held in (*guarded.values(), state, out, *([window] if window else [])):
             held.remember()
         layer = PoolLayer(state.view, window.view if window else None)
-        batch = Batch(
-            drawn, tree, cu, guarded, inputs, layer, state, window, list(slots), out
-        )
-        return batch
+        return Batch(drawn, tree, cu, guarded, inputs, layer, state, window, list(slots), out)
 
     def _tokens(
         self, drawn: list[Sample | None], parents: Sequence[Sequence[int]], cu: list[int]
@@ -260,7 +257,7 @@ class Harness:
         if "workspace" not in options:
             room = batch.tree.num_nodes + 5
             space = self.kernel.workspace(batch.tree.num_requests + 1, room)
-            poison(space.layer(0))
+            poison(space.layer(0).tensors)
             options["workspace"] = space
         slots = batch.slot_tensor()
         return self.kernel.verify(

@@ -45,7 +45,7 @@ def play(made: Harness, count: int, *, nodes: int = 9, seed: int = 0) -> dict[st
             requests = [_continued(made, known, layer, b, x) for b, x in enumerate(drawn)]
             if not turn:
                 _start(made, pool.layer(layer), requests)
-            poison(space.layer(layer))
+            poison(space.layer(layer).tensors)
             batch = made.batch(trees, SLOTS, samples=list(requests), pool_slots=4)
             if turn % 2:
                 _spoil(batch.inputs, made, batch.cu, trees, accepted)
