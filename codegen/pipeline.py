@@ -72,6 +72,7 @@ class Lowered:
                 aligned=tuple(name for name, kind in kernel.arguments if kind.startswith("*") or name in self.aligned_strides),
                 num_warps=kernel.warps,
                 num_stages=kernel.stages,
+                max_registers=kernel.registers or None,
                 pdl=kernel.pdl,
                 label=self.schedule.label,
             )
@@ -115,11 +116,11 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
     prepared = needs_prepare(context)
     kernels = []
     if prepared:
-        kernels.append(emit_prepare(context, launch_dependents=pdl))
+        kernels.append(emit_prepare(context, pdl=pdl))
     if context.schedule.fusion == "split":
-        kernels.append(emit_factors(context, wait=pdl and prepared, launch_dependents=pdl))
-        kernels.append(emit_values(context, wait=pdl))
+        kernels.append(emit_factors(context, pdl=pdl))
+        kernels.append(emit_values(context, pdl=pdl))
     else:
-        kernels.append(emit_verify(context, wait=pdl and prepared))
+        kernels.append(emit_verify(context, wait=("prepared" if prepared else "start") if pdl else None))
     kernels.append(emit_commit(context))
     return kernels

@@ -45,6 +45,8 @@ class Scalar:
     expr: Expr
     per_key_head: bool
     """Depends on key vectors alone, so that grouped heads share it."""
+    watches: Kind | None = None
+    """Kind of the vector it exists to watch: it scales nothing, but is not finite where the vector is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ class _Planner:
             return
         square = Dot(Kind.HEAD, item, item)
         if not any(node == square for scalar in self.scalars.values() for node in walk(scalar.expr)):
-            self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
+            name = self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
+            self.scalars[square.key] = replace(self.scalars[square.key], name=name, watches=item.kind)
 
     def weight(self, expr: Expr) -> str | None:
         """A HEAD weight as one row scalar; None for zero."""

@@ -57,6 +57,8 @@ class Schedule:
     """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the commit sums it up."""
     warps: int = 4
     stages: int = 1
+    registers: int = 0
+    """Cap on registers per thread of the kernel that reads the state; 0: none."""
     factor_warps: int = 4
     pdl: bool = True
     """Programmatic dependent launch between the kernels of a layer, where the target has it."""
@@ -100,6 +102,8 @@ def _check_choices(schedule: Schedule) -> None:
         size = getattr(schedule, name)
         if size < 16 or size & (size - 1) or size > 512:
             raise InvalidSchedule(f"{name} must be a power of two from 16 to 512, not {size}")
+    if schedule.registers and not (32 <= schedule.registers <= 255 and schedule.registers % 8 == 0):
+        raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {schedule.registers}")
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 

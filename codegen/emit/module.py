@@ -69,7 +69,7 @@ def _glossary(context: Context) -> list[tuple[str, str]]:
         rows.append(("rows", f"fp32 [{planes(context)}, {shapes.value_heads}, capacity]: {', '.join(names)}"))
     if context.schedule.fusion == "split":
         rows.append(
-            ("folded", f"{folded_dtype(context)} [B, heads, {folded_tiles(context)}, {folded_pieces(context)}, nodes, nodes], C (I+G)^-1 transposed")
+            ("folded", f"{folded_dtype(context)} [B, heads, {folded_tiles(context)}, {folded_pieces(context)}, nodes, nodes], C (I+G)^-1")
         )
     rows.append(("out", f"{context.dtype} or fp32 [N, {shapes.value_heads}, {shapes.d_v}]"))
     if plan.log_decay is not None:

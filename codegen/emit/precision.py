@@ -41,6 +41,15 @@ class Precision:
         low = writer.let(f"{name}_lo", f"({name} - {high}.to(tl.float32)).to(tl.bfloat16)")
         return Pieces((high, low))
 
+    def thirds(self, writer: Writer, name: str) -> Pieces:
+        """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is exact."""
+        two = self.pieces(writer, name)
+        if len(two.names) < 2:
+            return two
+        high, low = two.names
+        rest = f"{name} - {high}.to(tl.float32) - {low}.to(tl.float32)"
+        return Pieces((high, low, writer.let(f"{name}_rest", f"({rest}).to(tl.bfloat16)")))
+
     def dot(self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None) -> str:
         """`out = start + left @ right`, smallest contributions first."""
         pairs = [

@@ -67,7 +67,7 @@ def planes(context: Context) -> int:
     return prepared_planes(context) + handed
 
 
-def emit_prepare(context: Context, *, launch_dependents: bool = False) -> EmittedKernel:
+def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
     schedule = replace(context.schedule, node_block=min(NODES, padded(context.shapes.max_nodes)), gates="inline")
     inner = Context(context.plan, context.shapes, schedule)
@@ -79,7 +79,9 @@ def emit_prepare(context: Context, *, launch_dependents: bool = False) -> Emitte
     total = sum(heads) + (context.shapes.value_heads if with_rows else 0)
     for text in DECODE.splitlines():
         w.line(text.replace("UNITS", str(total)).replace("NODE_BLOCKS", str(inner.blocks)))
-    if launch_dependents:
+    if pdl:
+        w.line("tl.extra.cuda.gdc_wait()")
+        w.comment("after the wait: a kernel that starts early knows that all before this one is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     cu = w.arg("cu_nodes", "*i32")
     w.let("start", f"tl.load({cu} + request)")
@@ -100,6 +102,7 @@ def emit_prepare(context: Context, *, launch_dependents: bool = False) -> Emitte
         "Convolution along each path, activations, norms, gates.",
         (f"{total * inner.blocks} * batch", "1", "1"),
         warps=4,
+        pdl=pdl,
     )
 
 

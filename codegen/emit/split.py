@@ -16,7 +16,7 @@ from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import prepared_planes
 from boleir.codegen.emit.state import load_state
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.tiles import Context, Tiles, only_finite
+from boleir.codegen.emit.tiles import Context, Tiles
 from boleir.codegen.emit.verify import DECODE, poisoned, store_output
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand
@@ -99,18 +99,20 @@ def handed_planes(context: Context) -> int:
     return len(handover(context).names)
 
 
-def emit_factors(context: Context, *, wait: bool, launch_dependents: bool) -> EmittedKernel:
-    """One program per request and value head: G, C, (I+G)^-1 and their product."""
+def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
+    """One program per request and value head: G, C, (I+G)^-1 and their product, nodes on rows.
+
+    With nodes on rows a thread tests few ancestor words against constant bits, which is cheaper than the transpose.
+    """
     w = Writer()
+    context = Context(context.plan, context.shapes, replace(context.schedule, orientation="nodes"))
     tiles = Tiles(context, w)
-    precision = Precision(context.schedule.precision)
-    system = System(tiles, precision)
+    system = System(tiles, Precision(context.schedule.precision))
     tiles.request(FACTORS_DECODE)
     tiles.channels()
     tiles.node_block(0)
-    if wait:
+    if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
-    if launch_dependents:
         w.comment("after the wait: a value program that runs knows that all before this kernel is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     tiles.scalars(0)
@@ -121,7 +123,7 @@ def emit_factors(context: Context, *, wait: bool, launch_dependents: bool) -> Em
         "Once per head: the system of the tree, solved and folded into the readout.",
         (f"{context.shapes.value_heads} * batch", "1", "1"),
         warps=context.schedule.factor_warps,
-        pdl=wait,
+        pdl=pdl,
     )
 
 
@@ -166,14 +168,14 @@ def _folded(context: Context, tiles: Tiles, system: System) -> None:
             seen = system.coupling(
                 f"minus_seen{m or ''}", 0, 0, pair.erase, write.key, pair.after_decay, sign="-", strict=True
             )
-            precision.dot(w, tile, precision.pieces(w, seen), precision.pieces(w, fold), tile)
+            precision.dot(w, tile, precision.pieces(w, fold), precision.pieces(w, seen), tile)
         results.append(tile)
     if fold is not None:
         common = handover(context).common
         if common:
             product = " * ".join(common)
-            # a bad node has a zero row in F, which NaN must not spoil
-            w.let(fold, f"tl.where(finite, {product}, 0.0)[:, None] * {fold}")
+            # a bad node has a zero column in F, which NaN must not spoil
+            w.let(fold, f"{fold} * tl.where(finite, {product}, 0.0)[None, :]")
         results.insert(0, fold)
     _store_folded(context, tiles, precision, results)
 
@@ -201,21 +203,22 @@ def _readout_tile(context: Context, system: System, name: str, written: Operand,
 
 
 def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:
-    """F = C (I+G)^-1, transposed: (I+G)^-T C^T."""
+    """F = C (I+G)^-1."""
     w, precision = system.writer, system.precision
     sweeps = sweeps_of_block(context, 0)
     if not sweeps:
         return readout
     if context.schedule.solver == "inverse" and precision.plan == "fp32":
+        # C Y (I + E + E^2), with the rough inverse Y exact in bfloat16
         rough, correction = system.rough_inverse("inverse", 0, minus_g, sweeps)
-        precision.dot(w, "fold", Pieces((rough,)), precision.pieces(w, readout))
-        return w.let("fold", f"tl.dot({correction}, fold.to(tl.bfloat16), fold)")
+        precision.dot(w, "fold", precision.thirds(w, readout), Pieces((rough,)))
+        return precision.dot(w, "fold", precision.pieces(w, "fold"), precision.pieces(w, correction), "fold")
     build = system.inverse if context.schedule.solver == "inverse" else system.product
     inverse = build("inverse", 0, minus_g, sweeps)
-    return precision.dot(w, "fold", precision.pieces(w, inverse), precision.pieces(w, readout))
+    return precision.dot(w, "fold", precision.pieces(w, readout), precision.pieces(w, inverse))
 
 
-def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
+def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w = Writer()
     tiles = Tiles(context, w)
@@ -230,7 +233,7 @@ def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
     vectors = [x for x in context.plan.tokens if x.kind is Kind.VALUE]
     for item in vectors:
         tiles.value(item, 0)
-    if wait:
+    if pdl:
         w.comment("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")
     for number, name in enumerate(handover(context).names):
@@ -245,7 +248,8 @@ def emit_values(context: Context, *, wait: bool) -> EmittedKernel:
         (f"{-(-context.shapes.d_v // context.schedule.b_v) * context.shapes.value_heads} * batch", "1", "1"),
         warps=context.schedule.warps,
         stages=context.schedule.stages,
-        pdl=wait,
+        registers=context.schedule.registers,
+        pdl=pdl,
     )
 
 
@@ -271,19 +275,25 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, 
     folded = w.arg("folded", "*" + folded_dtype(context))
     w.let("place", f"{folded} + (program // VALUE_TILES).to(tl.int64) * {count} * (NODE_BLOCK * NODE_BLOCK)")
     w.let("cell", "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]")
-    out = w.let("out_tile", f"out_row[None, :] * {products[plan.query.base.key]}")
+    if context.watches_values:
+        w.let("bad", "tl.zeros([], tl.int64)")
+    right = []
     if plan.pairs:
         assert parts.target is not None
         erased = f"erase_row[None, :] * {products[plan.pairs[0].erase.base.key]}"
         w.let("right", f"{tiles.value(parts.target, 0)} - {erased}")
-        w.let("right", only_finite("right"))
-        system.apply(out, precision.pieces(w, "right"), _load_folded(context, w, 0), out)
-    for m, write in enumerate(plan.writes):
+        right.append(precision.pieces(w, tiles.absorb("right", 0)))
+    for write in plan.writes:
         value = tiles.finite_value(write.value, 0)
         stored = isinstance(write.value, Input) and write.value.per is Per.TOKEN and context.dtype == "bf16"
         exact = stored and precision.plan in ("fp32", "bf16")
-        pieces = Pieces((w.let(f"{value}16", f"{value}.to(tl.bfloat16)"),)) if exact else precision.pieces(w, value)
-        system.apply(out, pieces, _load_folded(context, w, len(plan.pairs) + m), out)
+        right.append(Pieces((w.let(f"{value}16", f"{value}.to(tl.bfloat16)"),)) if exact else precision.pieces(w, value))
+    if context.watches_values:
+        with w.block("if bad != 0:"):
+            w.let("out_row", f'tl.where(({tiles.ancestors(0, 0)} & bad) != 0, float("nan"), out_row)')
+    out = w.let("out_tile", f"out_row[None, :] * {products[plan.query.base.key]}")
+    for number, pieces in enumerate(right):
+        system.apply(out, pieces, _load_folded(context, w, number), out)
     if plan.gain is not None:
         w.let(out, f"{out} * {tiles.value(plan.gain, 0)}")
     if plan.direct is not None:
@@ -297,4 +307,4 @@ def _load_folded(context: Context, w: Writer, tile: int) -> Pieces:
         number = tile * folded_pieces(context) + piece
         where = f"{number} * (NODE_BLOCK * NODE_BLOCK) + " if number else ""
         names.append(w.let(f"folded_{tile}_{piece}", f"tl.load(place + {where}cell)"))
-    return Pieces(tuple(names))
+    return Pieces(tuple(names)).transposed()

@@ -7,7 +7,7 @@ transposed: entry [j, i] couples node i to its ancestor j.
 from __future__ import annotations
 
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.tiles import LOG2_E, Tiles
 from boleir.codegen.plan import Operand
 from boleir.ir import Expr, Input
 
@@ -50,18 +50,27 @@ class System:
             self._known[known] = name
         return self._known[known]
 
-    def decay(self, b: int, a: int, after_decay: bool) -> str | None:
-        """exp(c_i - c_j), or exp(c_parent(i) - c_j); None without decay. Meaningful for ancestor pairs only: others may
-        overflow, and are dropped by a selection, never by a product with zero."""
+    def decay(self, b: int, a: int, after_decay: bool, scale: str | None) -> str | None:
+        """exp(c_i - c_j), or exp(c_parent(i) - c_j), times the scale of the written vector j; None when both are one.
+
+        Meaningful for ancestor pairs only: others may overflow, and are dropped by a selection, never by a product
+        with zero. Exponents are kept in base 2.
+        """
         t, c = self.tiles, self.tiles.context
-        if c.plan.log_decay is None:
-            return None
-        known = ("decay", b, a, after_decay)
+        known = ("decay", b, a, after_decay, scale)
         if known not in self._known:
-            reader = c.block("c", b) if after_decay else f"({c.block('c', b)} - {c.block('g', b)})"
             across, down = (":, None", "None, :") if t.nodes_on_rows else ("None, :", ":, None")
-            value = f"tl.exp({reader}[{across}] - {c.block('c', a)}[{down}])"
-            self._known[known] = self.writer.let(f"decay{len(self._known)}", value)
+            factors = []
+            if c.plan.log_decay is not None:
+                reader = c.block("c2", b)
+                if not after_decay:
+                    reader = f"({reader} - {c.block('g', b)} * {LOG2_E})"
+                factors.append(f"tl.exp2({reader}[{across}] - {c.block('c2', a)}[{down}])")
+            if scale is not None:
+                factors.append(f"{scale}[{down}]")
+            if not factors:
+                return None
+            self._known[known] = self.writer.let(f"decay{len(self._known)}", " * ".join(factors))
         return self._known[known]
 
     def mask(self, b: int, a: int) -> str:
@@ -89,17 +98,13 @@ class System:
     ) -> str:  # fmt: skip
         """A tile of G (`sign` "-", strict) or C: scale_i * decay_ij * scale_j * gram_ij; `own` stands on the diagonal."""
         t = self.tiles
-        down = "[None, :]" if t.nodes_on_rows else "[:, None]"
         factors = []
         scale_i = t.scale(reader, b)
-        scale_j = t.scale(written, a)
         if scale_i:
             factors.append(t.across(scale_i))
-        decay = self.decay(b, a, after_decay)
+        decay = self.decay(b, a, after_decay, t.scale(written, a))
         if decay:
             factors.append(decay)
-        if scale_j:
-            factors.append(f"{scale_j}{down}")
         factors.append(self.gram(b, a, reader.base, written.base))
         product = f"{sign}{' * '.join(factors)}"
         mask = self.mask(b, a)
@@ -129,27 +134,25 @@ class System:
                 self.precision.dot(w, name, self.precision.pieces(w, name), pieces, identity)
             return name
         rough, correction = self.rough_inverse(name, b, minus_g, sweeps)
-        w.let(f"{name}_rough_f", f"{rough}.to(tl.float32)")
-        return w.let(name, f"tl.dot({correction}, {rough}, {name}_rough_f)")
+        w.let(name, f"{rough}.to(tl.float32)")
+        return self.precision.dot(w, name, Pieces((rough,)), self.precision.pieces(w, correction), name)
 
     def rough_inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> tuple[str, str]:
-        """A bfloat16 inverse Y and the correction E + E^2, E = I - Y (I+G): the inverse is (I + E + E^2) Y up to E^3.
+        """A bfloat16 inverse Y and the correction E + E^2, E = I - (I+G) Y: the inverse is Y (I + E + E^2) up to E^3.
 
-        Sweeps on the identity in one bfloat16 pass each are self-correcting to bfloat16 accuracy; the rest of the
-        digits come from one residual, in which Y is exact.
+        Sweeps on the identity in one bfloat16 pass each are self-correcting to bfloat16 accuracy. All further digits
+        come from one residual, which is exact to float32 because Y is: G enters it in three pieces.
         """
         w = self.writer
         identity = self._identity(f"{name}_one", b)
-        pieces = self.precision.pieces(w, minus_g)
-        w.let(f"{name}_rough", f"({identity} + {minus_g}).to(tl.bfloat16)")
+        pieces = self.precision.thirds(w, minus_g)
+        rough = w.let(f"{name}_rough", f"({identity} + {minus_g}).to(tl.bfloat16)")
         for _ in range(sweeps - 1):
-            w.let(f"{name}_rough", f"tl.dot({name}_rough, {pieces.names[0]}, {identity}).to(tl.bfloat16)")
-        residual = f"{name}_residual"
-        w.let(residual, f"{identity} - {name}_rough.to(tl.float32)")
-        self.precision.dot(w, residual, Pieces((f"{name}_rough",)), pieces, residual)
-        w.let(f"{residual}_hi", f"{residual}.to(tl.bfloat16)")
-        w.let(residual, f"tl.dot({residual}_hi, {residual}_hi, {residual})")
-        return f"{name}_rough", w.let(f"{name}_correction", f"{residual}.to(tl.bfloat16)")
+            w.let(rough, f"tl.dot({rough}, {pieces.names[0]}, {identity}).to(tl.bfloat16)")
+        residual = w.let(f"{name}_residual", f"{identity} - {rough}.to(tl.float32)")
+        self.precision.dot(w, residual, pieces, Pieces((rough,)), residual)
+        w.let(f"{residual}_16", f"{residual}.to(tl.bfloat16)")
+        return rough, w.let(f"{name}_correction", f"tl.dot({residual}_16, {residual}_16, {residual})")
 
     def product(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
         """(I-G)(I+G^2)(I+G^4)... of a block: fewer steps, but powers of G lose digits (bounded in the schedule)."""

@@ -16,6 +16,7 @@ from boleir.codegen.schedule import Schedule, blocks, padded
 from boleir.functions import FUNCTIONS
 from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Per, Sub
 
+LOG2_E = "1.4426950408889634"
 LARGEST = "3.0e38"
 """Above this a number counts as not finite."""
 
@@ -52,6 +53,17 @@ class Context:
     def out_dtype(self) -> str:
         """Triton's name of the outputs' format."""
         return DTYPES[self.shapes.out_dtype or self.shapes.dtype]
+
+    @property
+    def watches_values(self) -> bool:
+        """Whether kernels look for non-finite value entries themselves: with inline gates no earlier kernel has."""
+        return self.schedule.gates == "inline"
+
+    @property
+    def scalars_needed(self) -> tuple[Scalar, ...]:
+        """Row scalars that the system of the tree needs; guards of value vectors only where they are already there."""
+        scalars = self.plan.scalars
+        return tuple(s for s in scalars if s.watches is not Kind.VALUE) if self.watches_values else scalars
 
     @property
     def key_chunks(self) -> int:
@@ -162,8 +174,9 @@ class Tiles:
     def scalars(self, b: int) -> None:
         """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
-        names = [c.block(s.name, b) for s in c.plan.scalars]
-        for s, name in zip(c.plan.scalars, names, strict=True):
+        needed = c.scalars_needed
+        names = [c.block(s.name, b) for s in needed]
+        for s, name in zip(needed, names, strict=True):
             w.let(name, self._row(s, b) if self.rows_ready else self.per_node(s.expr, b))
             self.named[s.expr.key, b] = name
         if c.plan.log_decay is not None:
@@ -175,6 +188,7 @@ class Tiles:
                 w.let(c.block("g", b), self.per_node(c.plan.log_decay, b))
                 self._path_sum(b)
             names.append(c.block("c", b))
+            w.let(c.block("c2", b), f"{c.block('c', b)} * {LOG2_E}")
         tests = [f"(tl.abs({name}) < {LARGEST})" for name in names] or [f"({c.block('node', b)} >= 0)"]
         ok = w.let(c.block("finite", b), " & ".join(tests))
         shift = f"({c.block('node', b)} & 63).to(tl.int64)"
@@ -392,8 +406,25 @@ class Tiles:
         known = ("finite", expr.key, b)
         if known not in self._known:
             tile = self.value(expr, b)
-            self._known[known] = tile if is_constant(expr) else self.writer.temp(only_finite(tile), "z")
+            self._known[known] = tile if is_constant(expr) else self.absorb(self.writer.temp(tile, "z"), b)
         return self._known[known]
+
+    def absorb(self, tile: str, b: int) -> str:
+        """Replace what is not finite in a value tile by zero; where no guard has seen it, mark its nodes as bad.
+
+        The marking is a branch rarely taken.
+        """
+        w, c = self.writer, self.context
+        if not c.watches_values:
+            return w.let(tile, f"tl.where(tl.abs({tile}) < {LARGEST}, {tile}, 0.0)")
+        lost = w.temp(f"tl.sum(tl.sum({tile} * 0.0, axis=1), axis=0)", "lost")
+        ok = w.let(f"{tile}_ok", f"tl.abs({tile}) < {LARGEST}")
+        w.let(tile, f"tl.where({ok}, {tile}, 0.0)")
+        with w.block(f"if {lost} != 0.0:"):
+            axis = 1 if self.nodes_on_rows else 0
+            bits = f"(1 - tl.min(tl.where({ok}, 1, 0), axis={axis})).to(tl.int64) << ({c.block('node', b)} & 63).to(tl.int64)"
+            w.let(c.block("bad", b), f"{c.block('bad', b)} | tl.sum({bits}, axis=0)")
+        return tile
 
     def _in_value(self, child: Expr, b: int) -> str:
         if child.kind is Kind.HEAD:
@@ -444,11 +475,6 @@ class Tiles:
             else:
                 self._known[known] = self.writer.temp(" * ".join(names), "scale")
         return self._known[known]
-
-
-def only_finite(tile: str) -> str:
-    """The entries of a tile that are finite, zero for the others."""
-    return f"tl.where(tl.abs({tile}) < {LARGEST}, {tile}, 0.0)"
 
 
 def arithmetic(expr: Expr, child: object, writer: Writer) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.state import load_state
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.tiles import Context, Tiles, only_finite
+from boleir.codegen.emit.tiles import Context, Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, WritePlan
 from boleir.codegen.topology_facts import alive, sweeps_of_block
@@ -24,8 +24,9 @@ head = program // VALUE_TILES % VALUE_HEADS
 request = program // (VALUE_TILES * VALUE_HEADS)"""
 
 
-def emit_verify(context: Context, *, wait: bool = False) -> EmittedKernel:
-    """The fused kernel; `wait` puts a programmatic-launch wait before the first value that a predecessor wrote."""
+def emit_verify(context: Context, *, wait: str | None = None) -> EmittedKernel:
+    """The fused kernel. Under programmatic launch it waits for its predecessor: at the `start`, or, when that is the
+    prepare kernel of the same layer, only before what was `prepared` (the state is not: it loads early)."""
     writer = Writer()
     _Fused(context, writer, wait).emit()
     s = context.schedule
@@ -35,12 +36,13 @@ def emit_verify(context: Context, *, wait: bool = False) -> EmittedKernel:
         (f"{-(-context.shapes.d_v // s.b_v) * context.shapes.value_heads} * batch", "1", "1"),
         warps=s.warps,
         stages=s.stages,
-        pdl=wait,
+        registers=s.registers,
+        pdl=wait is not None,
     )
 
 
 class _Fused:
-    def __init__(self, context: Context, writer: Writer, wait: bool) -> None:
+    def __init__(self, context: Context, writer: Writer, wait: str | None) -> None:
         self.context = context
         self.writer = writer
         self.wait = wait
@@ -54,12 +56,14 @@ class _Fused:
         """The whole body."""
         w, c = self.writer, self.context
         self.tiles.request(DECODE)
+        if self.wait == "start":
+            w.line("tl.extra.cuda.gdc_wait()")
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         self.tiles.channels()
         for b in range(c.blocks):
             self.tiles.node_block(b)
         state = load_state(self.tiles, self.precision)
-        if self.wait:
+        if self.wait == "prepared":
             w.comment("what follows reads results of the previous kernel")
             w.line("tl.extra.cuda.gdc_wait()")
         for b in range(c.blocks):
@@ -113,7 +117,7 @@ class _Fused:
         gain = "" if pair.gain is None else f"{t.value(pair.gain, b)} * "
         name = self.context.block(f"u{p or ''}", b)
         w.let(name, f"{target} - {gain}{erased}")
-        return w.let(name, only_finite(name))
+        return t.absorb(name, b)
 
     # -- other blocks and pure writes ---------------------------------------------------------------------------------
 

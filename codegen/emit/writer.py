@@ -21,6 +21,8 @@ class EmittedKernel:
     warps: int
     stages: int
     pdl: bool
+    registers: int
+    """Most registers per thread; 0 leaves it to the assembler."""
     doc: str
 
 
@@ -65,13 +67,14 @@ class Writer:
         self._indent -= 1
 
     def kernel(
-        self, name: str, doc: str, grid: Grid, *, warps: int, stages: int = 1, pdl: bool = False
-    ) -> EmittedKernel:
+        self, name: str, doc: str, grid: Grid, *, warps: int, stages: int = 1, pdl: bool = False,
+        registers: int = 0,
+    ) -> EmittedKernel:  # fmt: skip
         """The finished kernel."""
         signature = ", ".join(self.arguments)
         head = ["@triton.jit", *_wrapped(f"def {name}(", signature, "):"), f'    """{doc}"""']
         text = "\n".join(head + self.lines) + "\n"
-        return EmittedKernel(name, text, tuple(self.arguments.items()), grid, warps, stages, pdl, doc)
+        return EmittedKernel(name, text, tuple(self.arguments.items()), grid, warps, stages, pdl, registers, doc)
 
 
 def _wrapped(opening: str, items: str, closing: str, width: int = 110) -> list[str]:
