@@ -119,21 +119,27 @@ def _convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: boo
     pointer, stride = w.arg(m.source.name, "*" + dtype), w.arg(f"{m.source.name}_stride", "i64")
     weights = w.arg("conv_weight", "*" + dtype)
     weight = f"{weights} + ({m.offset} + column) * {m.width}"
-    w.let("weight", f"tl.load({weight} + {m.width - 1}, mask=live, other=0.0).to(tl.float32)")
     source = f"tl.load({pointer} + row[:, None] * {stride} + column[None, :], mask=exists, other=0.0)"
-    w.let("total", f"weight[None, :] * {source}.to(tl.float32)")
     w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
-    window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')} + ({m.offset} + column)[None, :] * {m.width - 1}"
+    window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
+    window = f"{window} + ({m.offset} + column)[None, :] * {m.width - 1}"
     near = w.arg("near", "*i32")
+    w.comment("all loads first: one latency instead of one for each tap")
     for tap in range(m.width - 1):
-        w.let("ancestor", f"tl.load({near} + row * {context.plan.conv_width - 1} + {tap}, mask=inside, other=-1)")
-        w.let("weight", f"tl.load({weight} + {m.width - 2 - tap}, mask=live, other=0.0).to(tl.float32)")
-        w.let("in_tree", "exists & (ancestor >= 0)[:, None]")
-        w.let("in_window", f"exists & ((ancestor < 0) & (ancestor >= -{m.width - 1}))[:, None]")
-        at = f"(start.to(tl.int64) + ancestor)[:, None] * {stride} + column[None, :]"
-        w.let("tap", f"tl.load({pointer} + {at}, mask=in_tree, other=0.0).to(tl.float32)")
-        w.let("old", f"tl.load({window} + ({m.width - 1} + ancestor)[:, None], mask=in_window, other=0.0).to(tl.float32)")
-        w.let("total", "total + weight[None, :] * (tap + old)")
+        w.let(f"near_{tap}", f"tl.load({near} + row * {context.plan.conv_width - 1} + {tap}, mask=inside, other=-1)")
+    w.let("own", source)
+    for tap in range(m.width):
+        w.let(f"weight_{tap}", f"tl.load({weight} + {m.width - 1 - tap}, mask=live, other=0.0).to(tl.float32)")
+    for tap in range(m.width - 1):
+        w.let("in_tree", f"exists & (near_{tap} >= 0)[:, None]")
+        w.let("in_window", f"exists & ((near_{tap} < 0) & (near_{tap} >= -{m.width - 1}))[:, None]")
+        at = f"(first + near_{tap})[:, None] * {stride} + column[None, :]"
+        w.let(f"tap_{tap}", f"tl.load({pointer} + {at}, mask=in_tree, other=0.0)")
+        w.let(f"old_{tap}", f"tl.load({window} + ({m.width - 1} + near_{tap})[:, None], mask=in_window, other=0.0)")
+    w.let("total", "weight_0[None, :] * own.to(tl.float32)")
+    for tap in range(m.width - 1):
+        value = f"tap_{tap}.to(tl.float32) + old_{tap}.to(tl.float32)"
+        w.let("total", f"total + weight_{tap + 1}[None, :] * ({value})")
     for fn in m.functions:
         w.let("total", FUNCTIONS[fn].to_triton("total", axis=1))
     w.let("stored", f"total.to({w.arg('mixed', '*' + dtype)}.dtype.element_ty)")
@@ -187,6 +193,9 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar], first: int) -> 
     w.let("inside", "node < count")
     w.let("row", "start.to(tl.int64) + node")
     own.channels()
+    if plan.log_decay is not None:
+        _load_words(context, w)
+    own.prefetch(frozenset({Kind.KEY, Kind.HEAD}))
     capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
     for scalar in scalars:
         head = "key_head" if scalar.per_key_head else "head"
@@ -194,6 +203,13 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar], first: int) -> 
         w.line(f"tl.store({rows} + ({index} * VALUE_HEADS + {head}) * {capacity} + row, {own.per_node(scalar.expr, 0)}, mask=inside)")
     if plan.log_decay is not None:
         _path_sums(context, w, own, len(plan.scalars))
+
+
+def _load_words(context: Context, w: Writer) -> None:
+    words = context.shapes.words
+    for word in range(words):
+        at = f"row * {words} + {word}" if words > 1 else "row"
+        w.let(f"word_{word}", f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)")
 
 
 def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
@@ -204,8 +220,6 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
     w.let("c", f"tl.zeros([{size}], tl.float32)")
     for word in range(words):
         nodes = min(64, padded(context.shapes.max_nodes - 64 * word))
-        at = f"row * {words} + {word}" if words > 1 else "row"
-        w.let("word", f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)")
         w.let("bit", f"tl.arange(0, {nodes})")
         other = Tiles(Context(plan, replace(context.shapes, max_nodes=nodes, max_depth=0), replace(context.schedule, node_block=nodes)), w)
         saved = ("node", "inside", "row")
@@ -215,7 +229,7 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         w.let("inside", "node < count")
         w.let("row", "start.to(tl.int64) + node")
         step = w.let("step", other.per_node(plan.log_decay, 0))
-        w.let("on_path", "((word[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
+        w.let("on_path", f"((word_{word}[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
         w.let("c", f"c + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
         for name in saved:
             w.let(name, f"own_{name}")

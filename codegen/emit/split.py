@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import prepared_planes
-from boleir.codegen.emit.state import load_state
+from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Context, Tiles
 from boleir.codegen.emit.verify import DECODE, poisoned, store_output
@@ -115,6 +115,9 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a value program that runs knows that all before this kernel is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
+    for word in range(context.shapes.words):
+        tiles.ancestors(0, word)
+    tiles.prefetch(frozenset({Kind.KEY}) if tiles.rows_ready else frozenset({Kind.KEY, Kind.HEAD}))
     tiles.scalars(0)
     _hand_over(context, tiles)
     _folded(context, tiles, system)
@@ -228,11 +231,9 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
-    state = load_state(tiles, precision)
-    products = _state_products(context, tiles, system, state)
-    vectors = [x for x in context.plan.tokens if x.kind is Kind.VALUE]
-    for item in vectors:
-        tiles.value(item, 0)
+    loaded = load_state(tiles)
+    tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
+    products = _state_products(context, tiles, system, state_pieces(tiles, precision, loaded))
     if pdl:
         w.comment("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")

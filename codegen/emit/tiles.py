@@ -169,6 +169,21 @@ class Tiles:
             bits = f"tl.where(({ancestor} & 32) == 0, {low}{across}, {high}{across})"
         return f"(({bits} >> ({ancestor} & 31)) & 1) != 0"
 
+    def prefetch(self, kinds: frozenset[Kind]) -> None:
+        """Issue the loads of token inputs of `kinds` together: one latency instead of one for each first use."""
+        c = self.context
+        for b in range(c.blocks):
+            for item in c.plan.tokens:
+                if item.kind not in kinds:
+                    continue
+                if item.kind is Kind.KEY:
+                    for chunk in range(c.key_chunks):
+                        self.raw_key(item, b, chunk)
+                elif item.kind is Kind.VALUE:
+                    self.value(item, b)
+                else:
+                    self.head(item, b)
+
     # -- row scalars -----------------------------------------------------------------------------------------------
 
     def scalars(self, b: int) -> None:

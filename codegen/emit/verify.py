@@ -9,13 +9,13 @@ system is solved.
 from __future__ import annotations
 
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.state import load_state
+from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Context, Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, WritePlan
 from boleir.codegen.topology_facts import alive, sweeps_of_block
-from boleir.ir import Expr, Input, Per
+from boleir.ir import Expr, Input, Kind, Per
 
 DECODE = """\
 program = tl.program_id(0)
@@ -62,10 +62,16 @@ class _Fused:
         self.tiles.channels()
         for b in range(c.blocks):
             self.tiles.node_block(b)
-        state = load_state(self.tiles, self.precision)
+        loaded = load_state(self.tiles)
         if self.wait == "prepared":
             w.comment("what follows reads results of the previous kernel")
             w.line("tl.extra.cuda.gdc_wait()")
+        if c.blocks == 1:
+            for word in range(c.shapes.words):
+                self.tiles.ancestors(0, word)
+            head = frozenset() if self.tiles.rows_ready else frozenset({Kind.HEAD})
+            self.tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}) | head)
+        state = state_pieces(self.tiles, self.precision, loaded)
         for b in range(c.blocks):
             self.tiles.scalars(b)
         for b in range(c.blocks):
