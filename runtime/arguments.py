@@ -58,9 +58,11 @@ def input_names(face: Interface) -> tuple[str, ...]:
     return (*names, "conv_weight") if face.conv_channels else tuple(names)
 
 
-def check_inputs(face: Interface, given: Sequence[torch.Tensor], tree: TreeBatch) -> Call:
-    """Check the tensors that `named` gives. Raises `ArgumentError`."""
-    device = tree.device
+def check_inputs(
+    face: Interface, given: Sequence[torch.Tensor], nodes: int, device: torch.device
+) -> Call:
+    """Check the tensors that `named` gives against trees with room for `nodes` nodes. Raises
+    `ArgumentError`."""
     strides, tokens, leading = [], None, False
     for item, tensor in zip(face.inputs, given, strict=False):
         _check_kind(item.name, tensor, face.dtype, device)
@@ -81,10 +83,10 @@ def check_inputs(face: Interface, given: Sequence[torch.Tensor], tree: TreeBatch
     if face.conv_channels:
         taps = (face.conv_channels, face.conv_width)
         _check_dense("conv_weight", given[-1], taps, face.conv_dtype, device)
-    tokens = tree.num_nodes if tokens is None else tokens
-    if tokens < tree.num_nodes:
+    tokens = nodes if tokens is None else tokens
+    if tokens < nodes:
         raise ArgumentError(
-            face.inputs[0].name, f"has {tokens} tokens, the trees have room for {tree.num_nodes}"
+            face.inputs[0].name, f"has {tokens} tokens, the trees have room for {nodes}"
         )
     shape = (tokens, face.value_heads, face.d_v)
     return Call(tuple(strides), tokens, (1, *shape) if leading else shape)
@@ -171,13 +173,11 @@ def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:
         )
 
 
-def check_requests(name: str, tensor: torch.Tensor, tree: TreeBatch) -> None:
-    """Refuse a row of whole numbers, one per request, that is none."""
-    _check_kind(name, tensor, "int32", tree.device)
-    if tensor.ndim != 1 or not tensor.is_contiguous() or tensor.numel() < tree.num_requests:
-        raise ArgumentError(
-            name, f"is {_shape(tensor.shape)}, expected contiguous [{tree.num_requests}]"
-        )
+def check_requests(name: str, tensor: torch.Tensor, requests: int, device: torch.device) -> None:
+    """Refuse what is not a row of whole numbers, one per request."""
+    _check_kind(name, tensor, "int32", device)
+    if tensor.ndim != 1 or not tensor.is_contiguous() or tensor.numel() < requests:
+        raise ArgumentError(name, f"is {_shape(tensor.shape)}, expected contiguous [{requests}]")
 
 
 def misaligned(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> ArgumentError:

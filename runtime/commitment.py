@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from boleir.errors import LaunchError
-from boleir.runtime.arguments import check_pool, check_requests, misaligned
+from boleir.runtime.arguments import check_inputs, check_pool, check_requests, misaligned
+from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
-from boleir.runtime.verification import POOL, Factors
+from boleir.runtime.verification import POOL, Factors, Verification
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
@@ -26,52 +27,85 @@ KEPT = 1024
 class Commitment:
     """The commit kernel behind one call."""
 
-    def __init__(self, face: Interface, program: Program) -> None:
+    def __init__(
+        self, face: Interface, program: Program, verification: Verification, device: torch.device
+    ) -> None:
         self._face = face
+        self._verification = verification
+        self._device = device
         self._interpreted = program.interpreted
         tensors = ("table", "accepted", *ROWS[1:], "cu_nodes", "ancestors", "near")
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
         integers = ("batch", *strides, "state_stride", "window_stride", "capacity")
         self._start = program.bind("commit", (*tensors, *integers))
-        self._state = face.table.index("state")
-        self._window = face.table.index("window") if "window" in face.table else None
         self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._tables: dict[int, PointerTables] = {}
 
     def __call__(
         self,
         factors: Sequence[Factors],
-        accepted_node: torch.Tensor,
         pool: StatePool | PoolLayer | Sequence[PoolLayer],
-        slots: torch.Tensor,
-        target_slots: torch.Tensor | None,
-        track_nodes: torch.Tensor | None,
-        track_slots: torch.Tensor | None,
+        rows: Sequence[torch.Tensor],
     ) -> None:
-        """See `Kernel.commit`."""
+        """See `Kernel.commit`; `rows` are the arguments that `ROWS` names."""
         if not factors:
             return
         first = factors[0]
         tree, workspace = first.tree, first.workspace
-        layers = _layers(pool, factors)
-        rows = [
-            accepted_node,
-            slots,
-            slots if target_slots is None else target_slots,
-            workspace.nothing if track_slots is None else track_slots,
-            workspace.nothing if track_nodes is None else track_nodes,
-        ]
+        layers = layers_of(pool, factors)
         key: list[object] = [tree.num_requests, first.call, workspace.max_total_nodes]
         for row in rows:
             key += (row.shape, row.dtype, row.is_contiguous(), row.get_device())
         for f, layer in zip(factors, layers, strict=True):
-            if f.call is not first.call or f.tree is not tree or f.workspace is not workspace:
+            if f.tree is not tree or f.workspace is not workspace:
+                raise _other_round(f, first)
+            if f.call is not first.call and f.call != first.call:
                 raise _other_round(f, first)
             key.append(layer.kind)
         found = self._known.get(tuple(key))
         if found is None:
             found = self._check(tuple(key), factors, layers, rows)
         table = workspace.tables.get(self._table(factors, layers))
-        tensors = [table, *rows, tree.cu_nodes, tree.ancestors, tree.near]
+        self._run(table, len(factors), rows, (tree.cu_nodes, tree.ancestors, tree.near), found)
+
+    def run(
+        self,
+        pool: Sequence[PoolLayer],
+        given: Sequence[Sequence[torch.Tensor]],
+        scratch: Sequence[Sequence[torch.Tensor]],
+        rows: Sequence[torch.Tensor],
+        tree: Sequence[torch.Tensor],
+    ) -> None:
+        """All layers from bare tensors, checked every time: the operator's way. `tree`: cu_nodes,
+        ancestors, depth, near."""
+        requests, nodes = tree[0].numel() - 1, tree[1].shape[0]
+        for name, row in zip(ROWS, rows, strict=True):
+            check_requests(name, row, requests, self._device)
+        calls = {check_inputs(self._face, layer, nodes, self._device) for layer in given}
+        strides = self._pool_strides(pool)
+        if len(calls) > 1:
+            raise LaunchError("the layers' inputs have different shapes or token strides")
+        integers = (*calls.pop().strides, *strides, scratch[0][1].shape[-1])
+        key = tuple(
+            self._verification.row(inputs, buffers, layer.tensors)
+            for inputs, buffers, layer in zip(given, scratch, pool, strict=True)
+        )
+        if len(pool) not in self._tables:
+            entries = len(pool) * len(self._face.table)
+            self._tables[len(pool)] = PointerTables(entries, self._device)
+        table = self._tables[len(pool)].get(key)
+        self._run(table, len(pool), rows, (tree[0], tree[1], tree[3]), integers)
+
+    def _run(
+        self,
+        table: torch.Tensor,
+        count: int,
+        rows: Sequence[torch.Tensor],
+        tree: Sequence[torch.Tensor],
+        integers: tuple[int, ...],
+    ) -> None:
+        """Start the kernel for `count` layers; `tree`: cu_nodes, ancestors, near."""
+        tensors = [table, *rows, *tree]
         values: list[Any] = tensors
         if not self._interpreted:
             values = [tensor.data_ptr() for tensor in tensors]
@@ -80,8 +114,8 @@ class Commitment:
                 every |= address
             if every & 15:
                 raise misaligned(("table", *ROWS, "cu_nodes", "ancestors", "near"), tensors)
-        values = [*values, tree.num_requests, *found]
-        self._start(tree.num_requests, len(factors), values)
+        batch = tree[0].numel() - 1
+        self._start(batch, count, [*values, batch, *integers])
 
     def _check(
         self,
@@ -92,9 +126,21 @@ class Commitment:
     ) -> tuple[int, ...]:
         first = factors[0]
         for name, row in zip(ROWS, rows, strict=True):
-            check_requests(name, row, first.tree)
+            check_requests(name, row, first.tree.num_requests, first.tree.device)
+        integers = (
+            *first.call.strides,
+            *self._pool_strides(layers),
+            first.workspace.max_total_nodes,
+        )
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[key] = integers
+        return integers
+
+    def _pool_strides(self, layers: Sequence[PoolLayer]) -> tuple[int, int]:
+        """Distances between slots, checked to be the same in all layers."""
         for layer in layers:
-            check_pool(self._face, layer, first.tree.device)
+            check_pool(self._face, layer, self._device)
             if not self._interpreted and any(x & 15 for x in layer.pointers):
                 raise misaligned(POOL, layer.tensors)
         if len({layer.strides for layer in layers}) > 1:
@@ -102,11 +148,7 @@ class Commitment:
                 "the pool's layers have different distances between slots",
                 mend="commit such layers in calls of their own",
             )
-        integers = (*first.call.strides, *layers[0].strides, first.workspace.max_total_nodes)
-        if len(self._known) >= KEPT:
-            self._known.clear()
-        self._known[key] = integers
-        return integers
+        return layers[0].strides
 
     def _table(
         self, factors: Sequence[Factors], layers: Sequence[PoolLayer]
@@ -114,23 +156,22 @@ class Commitment:
         """One row of pointers per layer."""
         return tuple(
             [
-                f.pointers if layer is f.pool_layer else self._moved(f.pointers, layer)
+                f.pointers if layer is f.pool_layer and f.pointers else self._moved(f, layer)
                 for f, layer in zip(factors, layers, strict=True)
             ]
         )
 
-    def _moved(self, pointers: tuple[int, ...], layer: PoolLayer) -> tuple[int, ...]:
-        """A row that commits into another pool than the one that was read."""
-        row = list(pointers)
-        row[self._state] = layer.pointers[0]
-        if self._window is not None:
-            row[self._window] = layer.pointers[1]
-        return tuple(row)
+    def _moved(self, f: Factors, layer: PoolLayer) -> tuple[int, ...]:
+        """A row that commits into another pool than the one that was read, or of factors that
+        came without addresses."""
+        scratch = f.workspace.layer(f.layer).tensors
+        return self._verification.row(f.inputs, scratch, layer.tensors)
 
 
-def _layers(
+def layers_of(
     pool: StatePool | PoolLayer | Sequence[PoolLayer], factors: Sequence[Factors]
 ) -> Sequence[PoolLayer]:
+    """The layer of a pool for each of the factors. Raises `LaunchError`."""
     if isinstance(pool, StatePool):
         return [pool.layer(f.layer) for f in factors]
     found = [pool] if isinstance(pool, PoolLayer) else pool
@@ -140,7 +181,7 @@ def _layers(
 
 
 def _other_round(one: Factors, first: Factors) -> LaunchError:
-    if one.call is not first.call:
+    if one.call != first.call:
         return LaunchError(
             f"the inputs of layer {one.layer} have other shapes or token strides than those of "
             f"layer {first.layer}",

@@ -8,17 +8,20 @@ and output are given.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from boleir.errors import LaunchError
-from boleir.runtime.commitment import Commitment
+from boleir.runtime import ops
+from boleir.runtime.arguments import check_tree, input_names, named
+from boleir.runtime.commitment import Commitment, layers_of
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.tree_batch import TreeBatch
-from boleir.runtime.verification import Factors, Verification, refuse_unloaded
-from boleir.runtime.workspace import Workspace
+from boleir.runtime.verification import Factors, Verification
+from boleir.runtime.workspace import Workspace, check_workspace
 
 if TYPE_CHECKING:
     from boleir.codegen.artifact import Artifact
@@ -49,8 +52,12 @@ class Kernel:
         self.target = target
         self.artifact = artifact
         self._program = program
-        self._verification = Verification(interface, program, device) if program else None
-        self._commitment = Commitment(interface, program) if program else None
+        self._handle = ops.register(self)
+        self._verification: Verification | None = None
+        self._commitment: Commitment | None = None
+        if program is not None:
+            self._verification = Verification(interface, program, device)
+            self._commitment = Commitment(interface, program, self._verification, device)
 
     def __repr__(self) -> str:
         face = self.interface
@@ -140,14 +147,15 @@ class Kernel:
         Raises:
             LaunchError: names the argument and the expected shape.
         """
-        if self._verification is None or self._program is None:
-            raise refuse_unloaded(self.target)
+        verification, program = self._loaded()
         if workspace is None:
             workspace, layer = self.workspace(tree.num_requests, tree.num_nodes), 0
-        if self._program.on_device():
-            return self._verification(tree, inputs, pool_layer, slots, workspace, layer, out)
+        if torch.compiler.is_compiling():
+            return self._traced_verify(tree, inputs, pool_layer, slots, workspace, layer, out)
+        if program.on_device():
+            return verification(tree, inputs, pool_layer, slots, workspace, layer, out)
         with torch.cuda.device(self.device):
-            return self._verification(tree, inputs, pool_layer, slots, workspace, layer, out)
+            return verification(tree, inputs, pool_layer, slots, workspace, layer, out)
 
     # ---- commit ----------------------------------------------------------------------
 
@@ -178,13 +186,120 @@ class Kernel:
         Raises:
             LaunchError: names the argument and the expected shape.
         """
-        if self._commitment is None or self._program is None:
-            raise refuse_unloaded(self.target)
+        _, program = self._loaded()
+        commitment = self._commitment
+        assert commitment is not None
         if isinstance(factors, Factors):
             factors = (factors,)
-        rest = (target_slots, track_nodes, track_slots)
-        if self._program.on_device():
-            self._commitment(factors, accepted_node, pool, slots, *rest)
+        if not factors:
             return
-        with torch.cuda.device(self.device):
-            self._commitment(factors, accepted_node, pool, slots, *rest)
+        nothing = factors[0].workspace.nothing
+        rows = (
+            accepted_node,
+            slots,
+            slots if target_slots is None else target_slots,
+            nothing if track_slots is None else track_slots,
+            nothing if track_nodes is None else track_nodes,
+        )
+        if torch.compiler.is_compiling():
+            self._traced_commit(factors, pool, rows)
+        elif program.on_device():
+            commitment(factors, pool, rows)
+        else:
+            with torch.cuda.device(self.device):
+                commitment(factors, pool, rows)
+
+    # ---- as operators ----------------------------------------------------------------
+
+    def _loaded(self) -> tuple[Verification, Program]:
+        if self._verification is None or self._program is None:
+            raise LaunchError(
+                f"this kernel was compiled for {self.target} and cannot run on this machine",
+                mend="run it on such a GPU, or compile without a target for this machine",
+            )
+        return self._verification, self._program
+
+    def _traced_verify(
+        self,
+        tree: TreeBatch,
+        inputs: Mapping[str, torch.Tensor],
+        pool_layer: PoolLayer,
+        slots: torch.Tensor,
+        workspace: Workspace,
+        layer: int,
+        out: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, Factors]:
+        """`verify` while torch.compile looks on: one operator."""
+        verification, _ = self._loaded()
+        given = named(self.interface, inputs)
+        check_tree(self.interface, tree, self.device)
+        check_workspace(self.interface, workspace, tree)
+        factors = verification.describe(tree, given, pool_layer, workspace, layer)
+        if out is None:
+            dtype = getattr(torch, self.interface.out_dtype)
+            out = torch.empty(factors.call.out_shape, dtype=dtype, device=self.device)
+        trees = [tree.cu_nodes, tree.ancestors, tree.depth, tree.near]
+        scratch = list(workspace.layer(layer).tensors)
+        ops.verify(self._handle, given, slots, out, trees, scratch, list(pool_layer.tensors))
+        return out, factors
+
+    def _traced_commit(
+        self,
+        factors: Sequence[Factors],
+        pool: StatePool | PoolLayer | Sequence[PoolLayer],
+        rows: Sequence[torch.Tensor],
+    ) -> None:
+        """`commit` while torch.compile looks on: one operator."""
+        tree = factors[0].tree
+        layers = layers_of(pool, factors)
+        columns: list[torch.Tensor] = []
+        for f in factors:
+            columns += [*f.inputs, *f.workspace.layer(f.layer).tensors]
+        ops.commit(
+            self._handle,
+            [layer.state for layer in layers],
+            [layer.tensors[1] for layer in layers],
+            columns,
+            list(rows),
+            [tree.cu_nodes, tree.ancestors, tree.depth, tree.near],
+        )
+
+    def verify_tensors(
+        self,
+        inputs: Sequence[torch.Tensor],
+        slots: torch.Tensor,
+        out: torch.Tensor,
+        tree: Sequence[torch.Tensor],
+        scratch: Sequence[torch.Tensor],
+        pool: Sequence[torch.Tensor],
+    ) -> None:
+        """What the operator `boleir::verify` does; see `boleir.runtime.ops`."""
+        verification, _ = self._loaded()
+        with _current(self.device):
+            verification.run(inputs, slots, out, tree, scratch, self._pool_layer(*pool))
+
+    def commit_tensors(
+        self,
+        states: Sequence[torch.Tensor],
+        windows: Sequence[torch.Tensor],
+        columns: Sequence[torch.Tensor],
+        requests: Sequence[torch.Tensor],
+        tree: Sequence[torch.Tensor],
+    ) -> None:
+        """What the operator `boleir::commit` does; see `boleir.runtime.ops`."""
+        self._loaded()
+        assert self._commitment is not None
+        count = len(input_names(self.interface))
+        size = len(columns) // len(states)
+        rows = [columns[size * i : size * (i + 1)] for i in range(len(states))]
+        layers = [self._pool_layer(*pair) for pair in zip(states, windows, strict=True)]
+        given, scratch = [row[:count] for row in rows], [row[count:] for row in rows]
+        with _current(self.device):
+            self._commitment.run(layers, given, scratch, requests, tree)
+
+    def _pool_layer(self, state: torch.Tensor, window: torch.Tensor) -> PoolLayer:
+        return PoolLayer(state, window if self.interface.conv_channels else None)
+
+
+def _current(device: torch.device) -> AbstractContextManager[object]:
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

@@ -7,13 +7,12 @@ and start the kernels. Trees, workspaces and layers of a pool keep their address
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from boleir.errors import LaunchError
 from boleir.runtime.arguments import (
     Call,
     check_inputs,
@@ -93,8 +92,8 @@ class Verification:
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
         names = (*tensors, *strides, "state_stride", "window_stride", "out_stride", "capacity")
         self._stages = [program.bind(name, names) for name in face.stages if name != "commit"]
+        self._tensor_names = tensors
         self._row = itemgetter(*(tensors.index(name) for name in face.table))
-        self._single = len(face.table) == 1
         self._bound: dict[tuple[object, ...], _Bound] = {}
         self._calls: dict[Call, Call] = {}
         self._trees = _Trees(None, (), 0, [])
@@ -120,14 +119,15 @@ class Verification:
         key = self._key(given, slots, out, trees, pool_layer, workspace, len(inputs))
         bound = self._bound.get(key)
         if bound is None:
-            bound = self._check(key, tree, inputs, given, pool_layer, slots, workspace, out)
+            named(self._face, inputs)
+            bound = self._check(key, trees, given, pool_layer, slots, workspace, out)
         if out is None:
             out = torch.empty(bound.call.out_shape, dtype=self._out_dtype, device=self._device)
         scratch = workspace.layer(layer)
         if self._interpreted:
             own: list[Any] = [*given, slots, out]
             values = [*own, *trees.values, *scratch.tensors, *pool_layer.tensors, *bound.integers]
-            pointers = tuple([x.data_ptr() for x in _as_tuple(self._row(values), self._single)])
+            pointers: tuple[int, ...] = tuple(map(_ADDRESS, self._row(values)))
         else:
             own = [*map(_ADDRESS, given), slots.data_ptr(), out.data_ptr()]
             every = 0
@@ -136,11 +136,59 @@ class Verification:
             if every & 15:
                 raise misaligned((*self._names, "slots", "out"), [*given, slots, out])
             values = [*own, *trees.values, *scratch.pointers, *pool_layer.pointers, *bound.integers]
-            pointers = _as_tuple(self._row(values), self._single)
+            pointers = self._row(values)
         for start in self._stages:
             start(trees.requests, 1, values)
         kept = tuple(given)
         return out, Factors(tree, workspace, pool_layer, layer, bound.call, pointers, kept)
+
+    def describe(
+        self,
+        tree: TreeBatch,
+        given: list[torch.Tensor],
+        pool_layer: PoolLayer,
+        workspace: Workspace,
+        layer: int,
+    ) -> Factors:
+        """The factors of a call that an operator makes: without addresses."""
+        call = check_inputs(self._face, given, tree.num_nodes, tree.device)
+        return Factors(tree, workspace, pool_layer, layer, call, (), tuple(given))
+
+    def row(
+        self,
+        given: Sequence[torch.Tensor],
+        scratch: Sequence[torch.Tensor],
+        pool: Sequence[torch.Tensor],
+    ) -> tuple[int, ...]:
+        """A layer's row of the table that the commit reads, from its tensors."""
+        blank = [given[0]] * (2 + len(TREE))  # slots, out and trees are in no table
+        return tuple(map(_ADDRESS, self._row([*given, *blank, *scratch, *pool])))
+
+    def run(
+        self,
+        given: Sequence[torch.Tensor],
+        slots: torch.Tensor,
+        out: torch.Tensor,
+        tree: Sequence[torch.Tensor],
+        scratch: Sequence[torch.Tensor],
+        pool_layer: PoolLayer,
+    ) -> None:
+        """One layer from bare tensors, checked every time: the operator's way."""
+        face, requests, nodes = self._face, tree[0].numel() - 1, tree[1].shape[0]
+        call = check_inputs(face, given, nodes, self._device)
+        check_pool(face, pool_layer, self._device)
+        check_requests("slots", slots, requests, self._device)
+        stride = check_out(face, out, call, self._device)
+        integers = (*call.strides, *pool_layer.strides, stride, scratch[1].shape[-1])
+        tensors = [*given, slots, out, *tree, *scratch, *pool_layer.tensors]
+        values: list[Any] = tensors
+        if not self._interpreted:
+            values = [*map(_ADDRESS, tensors)]
+            if any(address & 15 for address in values):
+                raise misaligned(self._tensor_names, tensors)
+        values = [*values, *integers]
+        for start in self._stages:
+            start(requests, 1, values)
 
     def _key(
         self,
@@ -188,8 +236,7 @@ class Verification:
     def _check(
         self,
         key: tuple[object, ...],
-        tree: TreeBatch,
-        inputs: Mapping[str, torch.Tensor],
+        trees: _Trees,
         given: list[torch.Tensor],
         pool_layer: PoolLayer,
         slots: torch.Tensor,
@@ -197,39 +244,21 @@ class Verification:
         out: torch.Tensor | None,
     ) -> _Bound:
         """The slow path: everything about the arguments but their addresses."""
-        face = self._face
-        named(face, inputs)
-        call = check_inputs(face, given, tree)
+        face, device, tree = self._face, self._device, trees.tree
+        assert tree is not None
+        call = check_inputs(face, given, tree.num_nodes, device)
         call = self._calls.setdefault(call, call)
-        check_pool(face, pool_layer, tree.device)
-        check_requests("slots", slots, tree)
+        check_pool(face, pool_layer, device)
+        check_requests("slots", slots, tree.num_requests, device)
         check_workspace(face, workspace, tree)
         if not self._interpreted and any(x & 15 for x in pool_layer.pointers):
             raise misaligned(POOL, pool_layer.tensors)
         out_stride = face.value_heads * face.d_v
         if out is not None:
-            out_stride = check_out(face, out, call, tree.device)
-        integers = (
-            *call.strides,
-            *pool_layer.strides,
-            out_stride,
-            workspace.max_total_nodes,
-        )
+            out_stride = check_out(face, out, call, device)
+        integers = (*call.strides, *pool_layer.strides, out_stride, workspace.max_total_nodes)
         if len(self._bound) >= KEPT:
             self._bound.clear()
-        held = (pool_layer, workspace, *given[self._tokens :])
-        bound = _Bound(call, integers, held)
+        bound = _Bound(call, integers, (pool_layer, workspace, *given[self._tokens :]))
         self._bound[key] = bound
         return bound
-
-
-def _as_tuple(picked: Any, single: bool) -> tuple[Any, ...]:
-    return (picked,) if single else picked
-
-
-def refuse_unloaded(target: str | None) -> LaunchError:
-    """The error of a kernel whose target is not on this machine."""
-    return LaunchError(
-        f"this kernel was compiled for {target} and cannot run on this machine",
-        mend="run it where there is such a GPU, or compile without a target for this machine",
-    )

@@ -6,6 +6,7 @@ kernels of one layer hand to each other is shared by all layers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -63,12 +64,13 @@ class Workspace:
 
         rows = buffer(face.planes, face.value_heads, max_total_nodes)
         folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
-        mixed = buffer(layers, max_total_nodes, face.conv_channels, dtype=activation)
         wide = face.value_heads * face.d_v
-        unknowns = buffer(layers, face.unknowns, max_total_nodes, wide)
-        buffers = [(mixed[i], rows, folded, unknowns[i]) for i in range(layers)]
-        self._scratch = [Scratch(x, tuple(t.data_ptr() for t in x)) for x in buffers]
-        self._owned = (rows, folded, mixed, unknowns)
+        self._scratch = []
+        for _ in range(layers):
+            mixed = buffer(max_total_nodes, face.conv_channels, dtype=activation)
+            tensors = (mixed, rows, folded, buffer(face.unknowns, max_total_nodes, wide))
+            self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
+        self._shared = (rows, folded)
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
         """-1 for every request: no track slot, no track node."""
         self.tables = PointerTables(layers * len(face.table), device)
@@ -82,13 +84,16 @@ class Workspace:
     @property
     def bytes(self) -> int:
         """Bytes of all buffers."""
-        return sum(t.numel() * t.element_size() for t in self._owned)
+        return _bytes(self._shared) + sum(_bytes(x.tensors[::3]) for x in self._scratch)
 
     def bytes_per_node(self) -> float:
         """Bytes per node and layer that live until the commit, inputs not counted."""
-        kept = self._owned[2:]
-        cells = max(1, self.layers * self.max_total_nodes)
-        return sum(t.numel() * t.element_size() for t in kept) / cells
+        kept = sum(_bytes(x.tensors[::3]) for x in self._scratch)
+        return kept / max(1, self.layers * self.max_total_nodes)
+
+
+def _bytes(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors)
 
 
 def check_workspace(face: Interface, workspace: Workspace, tree: TreeBatch) -> None:
