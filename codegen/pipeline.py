@@ -61,7 +61,7 @@ class Lowered:
         Strides of head scalars are free: they are loaded one by one.
         """
         vectors = [x.name for x in self.recurrence.tokens if x.kind is not Kind.HEAD]
-        return frozenset([f"{name}_stride" for name in vectors] + ["state_stride", "out_stride", "capacity"])
+        return frozenset([f"{name}_stride" for name in vectors] + ["state_stride", "out_stride"])
 
     def specs(self) -> list[KernelSpec]:
         """What the offline compiler needs for each kernel."""

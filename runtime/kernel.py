@@ -75,10 +75,18 @@ class Kernel:
         max_total_nodes: int,
         layers: int = 1,
         device: torch.device | str | None = None,
+        *,
+        share: bool = True,
     ) -> Workspace:
-        """Buffers for calls with up to `max_requests` requests and `max_total_nodes` nodes."""
+        """Buffers for calls with up to `max_requests` requests and `max_total_nodes` nodes.
+
+        With `share`, layers use the same memory for what need not be kept until the commit; give
+        False when layers run at the same time.
+        """
         where = self.device if device is None else torch.device(device)
-        return Workspace(self.interface, max_requests, max_total_nodes, layers, where)
+        return Workspace(
+            self.interface, max_requests, max_total_nodes, layers, where, share=share
+        )
 
     def pool(self, slots: int, layers: int) -> StatePool:
         """A pool of zero states on the kernel's device."""

@@ -44,7 +44,10 @@ class Workspace:
         max_total_nodes: int,
         layers: int,
         device: torch.device,
+        *,
+        share: bool = True,
     ) -> None:
+        """`share`: layers run one after the other and share what is not kept for the commit."""
         for name, value in (
             ("max_requests", max_requests),
             ("max_total_nodes", max_total_nodes),
@@ -62,15 +65,18 @@ class Workspace:
         def buffer(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
             return torch.empty(shape, dtype=dtype, device=device)
 
-        rows = buffer(face.planes, face.value_heads, max_total_nodes)
-        folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
+        def handed_on() -> tuple[torch.Tensor, torch.Tensor]:
+            rows = buffer(face.planes, face.value_heads, max_total_nodes)
+            return rows, buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
+
+        self._shared = handed_on()
         wide = face.value_heads * face.d_v
         self._scratch = []
         for _ in range(layers):
+            rows, folded = self._shared if share else handed_on()
             mixed = buffer(max_total_nodes, face.conv_channels, dtype=activation)
             tensors = (mixed, rows, folded, buffer(face.unknowns, max_total_nodes, wide))
             self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
-        self._shared = (rows, folded)
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
         """-1 for every request: no track slot, no track node."""
         self.tables = PointerTables(layers * len(face.table), device)

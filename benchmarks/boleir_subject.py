@@ -1,0 +1,137 @@
+"""boleir itself, bound to one workload."""
+
+from __future__ import annotations
+
+import boleir
+import torch
+from boleir.runtime.kernel import Kernel
+from boleir.runtime.pool import PoolLayer
+from boleir.runtime.tree_batch import TreeBatch
+from boleir.runtime.verification import Factors
+
+from benchmarks.subject import Outputs
+from benchmarks.workload import Workload
+
+Tensor = torch.Tensor
+
+RECURRENCES = {("gdn", True): "gdn", ("gdn", False): "gated_delta_rule", ("kda", False): "kda"}
+"""By the kind of decay and whether the convolution is part of the measurement."""
+
+
+class BoleirSubject:
+    """Kernels of the default schedule; verify starts from packed q | k | v and raw gates."""
+
+    name = "boleir"
+    updates_in_place = False
+
+    def __init__(self, work: Workload, *, full: bool) -> None:
+        shape, row = work.shape, work.row
+        self.work = work
+        self.full = full
+        self.stages = ("topology", "conv", "verify", "commit") if full else ("topology", "verify", "commit")
+        self.kernel: Kernel = boleir.compile(
+            RECURRENCES[work.kind, full],
+            key_heads=shape.key_heads,
+            value_heads=shape.value_heads,
+            d_k=shape.d_k,
+            d_v=shape.d_v,
+            max_nodes=row.nodes,
+            max_depth=row.depth,
+        )
+        self.trees = self._trees()
+        # the harness runs one stage for all layers before the next: layers must not share rows
+        self.workspace = self.kernel.workspace(row.batch, row.total_nodes, work.layers, share=False)
+        windows = work.window if full else [None] * work.layers
+        self.pool = [PoolLayer(s, w) for s, w in zip(work.pool, windows, strict=True)]
+        self.out = work.x.new_empty(work.layers, row.total_nodes, shape.value_heads, shape.d_v)
+        self.inputs = [self._inputs(layer) for layer in range(work.layers)]
+        self.layer = 0
+        self.factors: list[Factors] = []
+        for layer in range(work.layers):
+            self.prepare(layer)
+            self.factors.append(self._run())
+        self._split_stages()
+
+    def _trees(self) -> TreeBatch:
+        """Fixed buffers, filled from the workload's parents."""
+        face, row, work = self.kernel.interface, self.work.row, self.work
+        trees = TreeBatch.empty(
+            row.batch, face.max_nodes, work.pool.device, face.conv_width, max_depth=face.max_depth,
+            total_nodes=row.total_nodes,
+        )  # fmt: skip
+        trees.update(work.parents.flatten(), work.cu_nodes)
+        return trees
+
+    def _inputs(self, layer: int) -> dict[str, Tensor]:
+        work = self.work
+        q, k, v = work.heads((work.x if self.full else work.qkv)[layer])
+        inputs = {
+            "q": q, "k": k, "v": v, "a": work.a[layer], "b": work.b[layer],
+            "A_log": work.a_log[layer], "dt_bias": work.dt_bias[layer],
+        }  # fmt: skip
+        if self.full:
+            inputs["conv_weight"] = work.conv_weight[layer]
+        return inputs
+
+    def _run(self) -> Factors:
+        _, factors = self.kernel.verify(
+            self.trees,
+            self.inputs[self.layer],
+            self.pool[self.layer],
+            self.work.slots,
+            workspace=self.workspace,
+            layer=self.layer,
+            out=self.out[self.layer],
+        )
+        return factors
+
+    def _split_stages(self) -> None:
+        """Let conv() and verify() start their own part of the kernels of a layer: the harness times them apart."""
+        verification, _ = self.kernel._loaded()
+        every = list(verification._stages)
+        first = 1 if self.full else 0
+        self._parts = {"conv": every[:first], "verify": every[first:]}
+        self._verification = verification
+
+    def _part(self, stage: str) -> None:
+        self._verification._stages = self._parts[stage]
+        self._run()
+
+    def prepare(self, layer: int) -> None:
+        """Select the layer."""
+        self.layer = layer
+
+    def topology(self) -> None:
+        """Ancestor words, depths, nearest ancestors."""
+        self.trees.derive()
+
+    def conv(self) -> None:
+        """The prepare kernel: convolution, norms, gates."""
+        self._part("conv")
+
+    def verify(self) -> None:
+        """The other kernels of the layer."""
+        self._part("verify")
+
+    def commit(self) -> None:
+        """One launch for all layers."""
+        work = self.work
+        self.kernel.commit(self.factors, work.accepted, self.pool, work.slots)
+
+    def outputs(self) -> Outputs:
+        """The selected layer's tensors."""
+        layer, dim = self.layer, self.work.shape.packed_dim
+        if not self.full:
+            return Outputs(out=self.out[layer], state=self.work.pool[layer])
+        mixed = self.workspace.layer(layer).tensors[0]
+        return Outputs(
+            out=self.out[layer],
+            state=self.work.pool[layer],
+            qkv=mixed[:, :dim],
+            window=self.work.window[layer],
+        )
+
+
+def make(work: Workload, *, full: bool) -> BoleirSubject:
+    """The entry that `benchmarks.registry` looks for."""
+    return BoleirSubject(work, full=full)
