@@ -94,8 +94,9 @@ def node_errors(output: Array, reference: Array) -> Array:
     """
     count = len(reference)
     difference = np.asarray(output, dtype=np.float64) - reference
-    size = np.linalg.norm(reference.reshape(count, -1), axis=1)
-    error = np.linalg.norm(difference.reshape(count, -1), axis=1)
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(reference.reshape(count, -1), axis=1)
+        error = np.linalg.norm(difference.reshape(count, -1), axis=1)
     floor = SCALE_FLOOR * np.max(size, initial=0.0)
     scale = np.maximum(np.maximum(size, floor), np.finfo(np.float64).tiny)
     return np.nan_to_num(error / scale, nan=np.inf)

@@ -136,8 +136,13 @@ class _Assembly:
 
     def _depends(self, r: int, on: int) -> bool:
         """Whether definition r refers to reference `on`, directly or not."""
-        refs = self.definitions[r].refs
-        return on in refs or any(self._depends(k, on) for k in refs if k in self.definitions)
+        reached: set[int] = set()
+        waiting = [r]
+        while waiting:
+            for k in set(self.definitions[waiting.pop()].refs) - reached:
+                reached.add(k)
+                waiting.append(k)
+        return on in reached
 
     def _pairs_of(self, origin: int, write: Poly) -> list[_Pair]:
         """The pair of one reference; several when its readings have different gains."""

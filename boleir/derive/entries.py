@@ -7,6 +7,7 @@ chains."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from boleir.derive.algebra import ONE, ZERO, Poly
 from boleir.derive.canonical import contract
@@ -16,11 +17,14 @@ from boleir.derive.notation import Style
 from boleir.derive.symbols import Symbols
 from boleir.ir import Kind
 
-MOST_TERMS = 64
-"""An entry with more terms than this is counted instead of printed."""
+MOST_TERMS = 32
+"""An entry of the inverse with more terms is written in terms of earlier entries instead."""
 
-Place = tuple[int, int]
+Place: TypeAlias = tuple[int, int]
 """(node, pair)."""
+
+Table: TypeAlias = dict[tuple[Place, Place], Poly | None]
+"""(row, column) -> entry; None for one that is too long to write out."""
 
 
 def tree_sections(form: ClosedForm, style: Style, tree: Sequence[int]) -> list[Section]:
@@ -62,10 +66,12 @@ class Entries:
         self.right = form.normal.side == "right"
         self.write = Kind.VALUE if self.right else Kind.KEY
         self.pairs = len(form.G)
+        self._known_rows: dict[Place, dict[Place, Poly]] = {}
+        self._known_inverse: Table = {}
 
-    def system(self) -> dict[tuple[Place, Place], Poly]:
+    def system(self) -> Table:
         """G: (row, column) -> entry."""
-        table: dict[tuple[Place, Place], Poly] = {}
+        table: Table = {}
         for i in range(len(self.parents)):
             for a, row in enumerate(self.form.G):
                 gain = self.form.R[a].gain
@@ -77,26 +83,49 @@ class Entries:
                     table[(i, a), (i, b)] = self.symbols.at(block.own, str(i))
         return {place: value for place, value in table.items() if value}
 
-    def inverse(self) -> dict[tuple[Place, Place], Poly]:
-        """(I + G)^-1 below its diagonal, by substitution: X_ij = -sum_k G_ik X_kj."""
-        system = self.system()
-        rows: dict[Place, dict[Place, Poly]] = {}
-        for (row, column), value in system.items():
-            rows.setdefault(row, {})[column] = value
-        result: dict[Place, dict[Place, Poly]] = {}
-        for row in self._places():
-            sums: dict[Place, Poly] = {}
-            for middle, value in rows.get(row, {}).items():
-                for column, known in [(middle, ONE), *result.get(middle, {}).items()]:
-                    sums[column] = sums.get(column, ZERO) - value * known
-            result[row] = {column: value for column, value in sums.items() if value}
-        return {(r, c): v for r in result for c, v in sorted(result[r].items())}
+    def inverse(self) -> Table:
+        """(I + G)^-1 below its diagonal, by substitution: X_ij = -sum_k G_ik X_kj.
 
-    def readouts(self) -> list[tuple[str, dict[tuple[Place, Place], Poly]]]:
+        The series of a pair of nodes has 2^(n-1) terms for n steps between them; with more than
+        MOST_TERMS, an entry is None (see `recursion`).
+        """
+        if self._known_inverse:
+            return self._known_inverse
+        result: dict[Place, dict[Place, Poly | None]] = {}
+        for row, entries in self._rows().items():
+            sums: dict[Place, Poly | None] = {}
+            for middle, value in entries.items():
+                for column, known in [(middle, ONE), *result.get(middle, {}).items()]:
+                    sums[column] = _less(sums.get(column, ZERO), value, known)
+            result[row] = {column: x for column, x in sums.items() if x is None or x}
+        self._known_inverse = {(r, c): v for r in result for c, v in result[r].items()}
+        return self._known_inverse
+
+    def recursion(self, row: Place, column: Place) -> str:
+        """The entry (row, column) of the inverse in terms of G and of earlier entries."""
+        single = self.pairs == 1
+        text = ""
+        for middle in self._rows()[row]:
+            g = self._name("G", row, middle, single)
+            if middle == column:
+                text += f" - {g}"
+            elif (middle, column) in self.inverse():
+                text += f" - {g} {self._name('X', middle, column, single)}"
+        return text.removeprefix(" ")
+
+    def _rows(self) -> dict[Place, dict[Place, Poly]]:
+        if not self._known_rows:
+            self._known_rows = {place: {} for place in self._places()}
+            for (row, column), value in self.system().items():
+                assert value is not None
+                self._known_rows[row][column] = value
+        return self._known_rows
+
+    def readouts(self) -> list[tuple[str, Table]]:
         """C for the pairs and N for the pure writes, those there are."""
-        found = []
+        found: list[tuple[str, Table]] = []
         for letter, blocks in (("C", self.form.C.pairs), ("N", self.form.C.writes)):
-            table: dict[tuple[Place, Place], Poly] = {}
+            table: Table = {}
             for i in range(len(self.parents)):
                 for a, block in enumerate(blocks):
                     for j in self._ancestors(i):
@@ -106,16 +135,14 @@ class Entries:
                 found.append((letter, {p: v for p, v in table.items() if v}))
         return found
 
-    def lines(self, letter: str, table: dict[tuple[Place, Place], Poly]) -> tuple[str, ...]:
+    def lines(self, letter: str, table: Table) -> tuple[str, ...]:
         """One line per entry, sorted by row and column."""
         single = self.pairs == 1 if letter != "N" else len(self.form.C.writes) == 1
         shown = []
-        for (row, column), value in sorted(table.items()):
+        for row, column in sorted(table):
             name = self._name(letter, row, column, single)
-            if len(value.terms) > MOST_TERMS:
-                text = f"({len(value.terms)} terms)"
-            else:
-                text = self.symbols.show(value)
+            value = table[row, column]
+            text = self.recursion(row, column) if value is None else self.symbols.show(value)
             shown.append(f"{name} = {text}")
         return tuple(shown) or ("0",)
 
@@ -151,3 +178,11 @@ class Entries:
             for node in path:
                 poly = poly * self.symbols.at(self.form.P.decay, str(node))
         return contract(self.write, poly)
+
+
+def _less(total: Poly | None, value: Poly, known: Poly | None) -> Poly | None:
+    """total - value * known; None once that is too long."""
+    if total is None or known is None or len(value.terms) * len(known.terms) > MOST_TERMS:
+        return None
+    result = total - value * known
+    return result if len(result.terms) <= MOST_TERMS else None

@@ -5,8 +5,13 @@ Every message names the offending term, points at it, and says in one sentence w
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 from boleir.errors import DerivationError
 from boleir.ir import Expr
+
+LONGEST_TERM = 160
+"""Characters of a term that a message shows."""
 
 
 class Refusal(DerivationError):
@@ -19,9 +24,8 @@ class Refusal(DerivationError):
         from boleir.derive.notation import plain
 
         reason = detail or self.REASON
-        super().__init__(
-            f"`{plain(term)}`: {reason}", span=term.span, mend=mend if mend else self.MEND
-        )
+        shown = shorten(plain(term), LONGEST_TERM, placeholder=" ...")
+        super().__init__(f"`{shown}`: {reason}", span=term.span, mend=mend if mend else self.MEND)
         self.term = term
 
 

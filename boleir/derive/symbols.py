@@ -91,6 +91,7 @@ class Symbols:
     _canon: Canon = field(default_factory=Canon)
     _labels: dict[int, str] = field(default_factory=dict)
     _folded: dict[int, Poly] = field(default_factory=dict)
+    _placed: dict[tuple[int, str], Poly] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.definitions = _definitions(self.form.recurrence, self._canon)
@@ -106,7 +107,10 @@ class Symbols:
 
     def at(self, expr: Expr, token: str) -> Poly:
         """`expr` for one token, in folded symbols that carry the token as a subscript."""
-        return self._canon.poly(self._subscript(emit(self.folded(expr)), token))
+        place = (expr.key, token)
+        if place not in self._placed:
+            self._placed[place] = self._canon.poly(self._subscript(emit(self.folded(expr)), token))
+        return self._placed[place]
 
     def symbol(self, kind: Kind, name: str, token: str = "") -> Poly:
         """A symbol that is no input, like P_i."""

@@ -164,6 +164,14 @@ def test_symbolic_inverse_is_the_inverse(name: str, seed: int) -> None:
     assert (matrices[0] @ matrices[1] == identity).all()
 
 
+def test_long_paths_do_not_explode() -> None:
+    """2^(n-1) terms for n steps: beyond a bound the series is written as a recursion."""
+    chain = list(range(-1, 39))
+    inverse = section(form("gdn").explain(tree=chain), "(I + G)^-1")
+    assert "(I+G)^-1[1,0] = -beta_1 gamma_1 k_1·k_0" in inverse
+    assert "[38,0] = - G[38,0] - G[38,1] (I+G)^-1[1,0] - G[38,2]" in " ".join(inverse.split())
+
+
 def test_tree_as_object_and_bad_trees() -> None:
     from boleir.errors import TreeError
     from boleir.trees import Tree
