@@ -1,7 +1,8 @@
 """Canonical text of a recurrence: parses back to an equal IR, and to the same text when printed
 again.
 
-Hinted and shared nodes become lines of their own, operands first. A hint is kept as the name of its
+Hinted and shared nodes become lines of their own, operands first, and what is computed from the
+inputs alone before what involves the state. A hint is kept as the name of its
 line wherever the language allows it: an input or `S` may be bound again only once its old value is
 no longer needed.
 """
@@ -162,7 +163,7 @@ class _Lines:
     def __init__(self, recurrence: Recurrence) -> None:
         self.recurrence = recurrence
         self.update, self.output = recurrence.update, recurrence.output
-        self.nodes = list(walk(self.update, self.output))
+        self.nodes = _in_reading_order(recurrence)
         self.reads_new = any(node.key == self.update.key for node in walk(self.output)) and bool(
             self.update.children
         )
@@ -249,6 +250,24 @@ class _Lines:
             names[node.key] = fresh = _fresh(wanted, node, taken | used)
             used.add(fresh)
         return names
+
+
+def _in_reading_order(recurrence: Recurrence) -> list[Expr]:
+    """Every node once, operands before the nodes that use them: what is computed from the inputs
+    alone first, by the first token input it depends on, then what involves the state.
+    """
+    order = list(walk(recurrence.update, recurrence.output))
+    position = {item.key: index for index, item in enumerate(recurrence.tokens)}
+    first: dict[int, int] = {}
+    stateful: set[int] = set()
+    for node in order:
+        below = [first[child.key] for child in node.children]
+        first[node.key] = min(below, default=position.get(node.key, len(position)))
+        if isinstance(node, Previous) or any(child.key in stateful for child in node.children):
+            stateful.add(node.key)
+    free = [node for node in order if node.key not in stateful]
+    free.sort(key=lambda node: first[node.key])
+    return list(walk(*free, *order))
 
 
 def _inherited_name(node: Expr) -> str | None:

@@ -49,16 +49,16 @@ def test_shipped_recurrences_survive_printing(name: str) -> None:
 def test_gdn_prints_as_it_is_written() -> None:
     assert str(load_module("gdn")).splitlines() == [
         "recurrence gdn(q: key, k: key, v: value, a: head, b: head; A_log: head, dt_bias: head)",
-        "  gamma = exp(-exp(A_log) * softplus(a + dt_bias))",
-        "  S' = gamma * S",
-        "  k = silu(causal_conv(k, width=4))",
-        "  k = l2norm(k)",
-        "  beta = sigmoid(b)",
-        "  v = silu(causal_conv(v, width=4))",
-        "  u = beta * (v - S'^T k)",
-        "  S = S' + k u^T",
         "  q = silu(causal_conv(q, width=4))",
         "  q = l2norm(q) / sqrt(d_k)",
+        "  k = silu(causal_conv(k, width=4))",
+        "  k = l2norm(k)",
+        "  v = silu(causal_conv(v, width=4))",
+        "  gamma = exp(-exp(A_log) * softplus(a + dt_bias))",
+        "  beta = sigmoid(b)",
+        "  S' = gamma * S",
+        "  u = beta * (v - S'^T k)",
+        "  S = S' + k u^T",
         "  out S^T q",
     ]
 
