@@ -6,12 +6,17 @@ but the precision plan: indexing, masks, trees, solvers, layouts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+import boleir
 from boleir.check.inputs import Case, Shape
-from tests.runtime.kernel_harness import Batch, Harness
+from boleir.errors import LaunchError
+from boleir.runtime.pool import PoolLayer
+from boleir.runtime.workspace import Workspace
+from tests.runtime.kernel_harness import Batch, Harness, bits
 
 TREES = (
     (-1, 0, 0, 1, 1, 2, -1, 6, 3),
@@ -29,9 +34,11 @@ CASES = (
     Case(),
     Case(keys="identical", log_decay=-0.03),
     Case(),
-    Case(keys="cosine", log_decay="mixed"),
+    Case(keys="cosine", log_decay=-5.0),
 )
 NODES, DEPTH = 20, 5
+INVARIANT = ("k", "v", "a")
+"""Inputs that carry a NaN in turn: a key, a value and a gate."""
 
 
 def harness(recurrence: str, schedule: dict[str, Any] | None, shape: list[int]) -> Harness:
@@ -84,6 +91,71 @@ def _commit(made: Harness, batch: Batch, factors: Any) -> dict[str, Any]:
     return {"states": max(errors), "windows": all(windows), "commit changed": changed}
 
 
+def library(names: list[str], schedules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`verify_and_commit` for several recurrences."""
+    return [
+        {"recurrence": name, **report}
+        for name in names
+        for report in verify_and_commit(name, schedules, [1, 2, 32, 16])
+    ]
+
+
+def far_decays(shape: list[int]) -> dict[str, float]:
+    """Log decays of 0 and -100 mixed along the paths."""
+    made = harness("gated_delta_rule", None, shape)
+    batch = made.batch(TREES, SLOTS, cases=[Case(log_decay="mixed")] * len(TREES))
+    return {"output": made.output_error(batch, made.verify(batch)[0])}
+
+
+def too_shallow(shape: list[int]) -> dict[str, float]:
+    """Identical keys on a chain of six: five sweeps solve it, four do not."""
+    exact, cut = (
+        Harness("delta_rule", Shape(*shape), max_nodes=NODES, max_depth=depth) for depth in (5, 4)
+    )
+    batch = exact.batch([TREES[3]], [1], cases=[Case(keys="identical", strength=1.0)])
+    errors = {"exact": exact.output_error(batch, exact.verify(batch)[0])}
+    # The bound is what makes a kernel right: a batch that lies about it gets wrong outputs.
+    lying = replace(batch, tree=replace(batch.tree, max_depth=4))
+    return errors | {"cut": exact.output_error(batch, cut.verify(lying)[0])}
+
+
+def static_tree(shape: list[int]) -> dict[str, Any]:
+    """A kernel for one tree: its outputs, and what it says about another tree."""
+    parents = TREES[5]
+    made = Harness(
+        "gdn",
+        Shape(*shape),
+        max_nodes=0,
+        max_depth=0,
+        tree=boleir.parents(*parents),
+    )
+    batch = made.batch([parents, (), parents], [3, 1, 0])
+    out, _ = made.verify(batch)
+    again = made.kernel.tree_batch(requests=2)
+    assert again.trees()[1].parents == parents
+    error = made.output_error(batch, out)
+    try:
+        made.verify(made.batch([parents, (-1, -1, -1)], [3, 1]))
+    except LaunchError as refused:
+        return {"output": error, "refused": str(refused)}
+    return {"output": error, "refused": ""}
+
+
+def half_states(shape: list[int]) -> dict[str, float]:
+    """States in float16, everything else in float32."""
+    made = Harness("gdn", Shape(*shape), max_nodes=NODES, max_depth=DEPTH, state_dtype="float16")
+    batch = made.batch(TREES, SLOTS, cases=CASES)
+    out, factors = made.verify(batch)
+    ends = batch.slot_tensor([8, -1, -1, 5, 0, 11])
+    made.kernel.commit(factors, ends, batch.pool, batch.slot_tensor())
+    drawn = batch.samples[5]
+    assert drawn is not None
+    return {
+        "output": made.output_error(batch, out),
+        "states": made.state_error(batch, 1, drawn, 11),
+    }
+
+
 def nothing_accepted(recurrence: str, shape: list[int]) -> dict[str, Any]:
     """Accepted nodes that are none: no bit of the pool may change."""
     made = harness(recurrence, None, shape)
@@ -105,9 +177,9 @@ def _invariance(made: Harness) -> dict[str, bool]:
     out = made.verify(whole)[0].clone()
     tree, rows = TREES[5], slice(whole.cu[5], whole.cu[6])
     report = {}
-    for name in (item.name for item in made.kernel.interface.inputs):
+    bad = 3
+    for name in INVARIANT:
         batch = made.batch(TREES, SLOTS, samples=whole.samples)
-        bad = 3
         batch.inputs[name][batch.cu[5] + bad] = float("nan")
         seen = made.verify(batch)[0][rows]
         hit = [bad in _path(tree, node) for node in range(len(tree))]
@@ -157,3 +229,34 @@ def surroundings(shape: list[int]) -> dict[str, Any]:
         "leading": torch.equal(led[0], plain),
         "flat": torch.equal(flat, plain),
     }
+
+
+def compiled_region(shape: list[int]) -> dict[str, Any]:
+    """Two layers and a commit inside torch.compile: one graph, the same bits as outside."""
+    made = harness("gdn", None, shape)
+    kernel, room = made.kernel, 40
+    layers = [made.batch(TREES, SLOTS, cases=CASES, seed=seed) for seed in (0, 50)]
+    accepted, slots = layers[0].slot_tensor([8, 0, 2, 3, 7, 9]), layers[0].slot_tensor()
+    tree = layers[0].tree
+
+    def step(
+        pools: list[PoolLayer], inputs: list[dict[str, torch.Tensor]], space: Workspace
+    ) -> list[torch.Tensor]:
+        outs, factors = [], []
+        for layer, (pool, given) in enumerate(zip(pools, inputs, strict=True)):
+            out, kept = kernel.verify(tree, given, pool, slots, workspace=space, layer=layer)
+            outs.append(out * 2)
+            factors.append(kept)
+        kernel.commit(factors, accepted, pools, slots)
+        return outs
+
+    seen = []
+    for function in (step, torch.compile(step, backend="aot_eager", fullgraph=True)):
+        pools = [
+            PoolLayer(x.pool.state.clone(), x.pool.window.clone())
+            for x in layers
+            if x.pool.window is not None
+        ]
+        outs = function(pools, [x.inputs for x in layers], kernel.workspace(6, room, 2))
+        seen.append([*outs, *(t for pool in pools for t in pool.tensors)])
+    return {"equal": [torch.equal(bits(x), bits(y)) for x, y in zip(*seen, strict=True)]}

@@ -1,0 +1,168 @@
+"""Verification and commit, interpreted: every schedule and recurrence against the float64 walk.
+
+Each test is one child process in which several kernels run; see `interpreted_kernels` for the
+batch: ragged, with an empty request, a padding row, slots out of order, several roots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import boleir
+from boleir.codegen.pipeline import lower
+from boleir.codegen.plan import NoKernel
+from boleir.codegen.request import Shapes
+
+CHILD = "tests.runtime.interpreted_kernels"
+LIMIT = 2e-5
+"""Per-node error of the default accuracy; float32 throughout here."""
+
+BASE = {"precision": "ieee", "b_v": 16, "b_k": 16, "node_block": 32}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "horner": {},
+    "horner, nodes on rows": {"orientation": "nodes"},
+    "horner, inline gates": {"gates": "inline"},
+    "horner, stored unknowns": {"commit": "factors"},
+    "horner, two blocks": {"node_block": 16},
+    "levels": {"solver": "levels"},
+    "levels, nodes on rows": {"solver": "levels", "orientation": "nodes"},
+    "levels, two blocks": {"solver": "levels", "node_block": 16, "gates": "inline"},
+    "inverse": {"solver": "inverse"},
+    "inverse, two blocks, stored": {"solver": "inverse", "node_block": 16, "commit": "factors"},
+    "inverse, nodes on rows": {"solver": "inverse", "orientation": "nodes", "gates": "inline"},
+    "product": {"solver": "product"},
+    "split inverse": {"fusion": "split", "solver": "inverse"},
+    "split inverse, inline": {"fusion": "split", "solver": "inverse", "gates": "inline"},
+    "split product": {"fusion": "split", "solver": "product"},
+}
+RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
+    "gated_delta_rule": ([1, 2, 24, 24], list(SCHEDULES)),
+    "gdn": (
+        [1, 3, 32, 16],
+        ["horner", "horner, inline gates", "split inverse", "inverse, two blocks, stored"],
+    ),
+}
+"""Shapes and schedules: all of them once, and with a convolution those that differ by it."""
+
+
+def _schedules(names: list[str]) -> list[dict[str, Any]]:
+    return [{**BASE, **SCHEDULES[name]} for name in names]
+
+
+def _require_good(report: dict[str, Any]) -> None:
+    assert report["output"] <= LIMIT, report
+    assert report["states"] <= LIMIT, report
+    assert report["windows"], report
+    assert report["verify changed"] == report["commit changed"] == [], report
+
+
+@pytest.mark.parametrize("recurrence", RECURRENCES)
+def test_every_schedule_agrees_with_the_walk(
+    recurrence: str, run_interpreted: Callable[..., Any]
+) -> None:
+    shape, names = RECURRENCES[recurrence]
+    reports = run_interpreted(
+        f"{CHILD}:verify_and_commit",
+        recurrence=recurrence,
+        schedules=_schedules(names),
+        shape=shape,
+    )
+    for report in reports:
+        _require_good(report)
+
+
+def test_every_recurrence_that_has_a_kernel_agrees_with_the_walk(
+    run_interpreted: Callable[..., Any],
+) -> None:
+    names = [name for name in boleir.names() if name not in RECURRENCES and _has_kernel(name)]
+    assert len(names) >= 8
+    for report in run_interpreted(f"{CHILD}:library", names=names, schedules=_for_all()):
+        _require_good(report)
+
+
+def _has_kernel(name: str) -> bool:
+    try:
+        lower(boleir.load(name), Shapes(1, 1, 16, 16, 4, 2))
+    except NoKernel:
+        return False
+    return True
+
+
+def _for_all() -> list[dict[str, Any]]:
+    """Schedules that any recurrence can have."""
+    return [{**BASE, "gates": "inline"}, {**BASE, "node_block": 16, "commit": "factors"}]
+
+
+def test_far_apart_decays_cost_no_more_than_the_rounding_of_their_sum(
+    run_interpreted: Callable[..., Any],
+) -> None:
+    """A path sum of -300 is known to 1.5e-5, and so is a decay that it appears in."""
+    report = run_interpreted(f"{CHILD}:far_decays", shape=[1, 2, 32, 16])
+    assert report["output"] <= 1e-4
+
+
+def test_a_series_cut_short_is_noticed(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:too_shallow", shape=[1, 2, 32, 16])
+    assert report["exact"] <= LIMIT
+    assert report["cut"] > 1e-3
+
+
+def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:nothing_accepted", recurrence="gdn", shape=[2, 2, 32, 20])
+    assert report == {"changed": []}
+
+
+@pytest.mark.parametrize("recurrence", RECURRENCES)
+def test_outputs_depend_on_nothing_but_ancestors(
+    recurrence: str, run_interpreted: Callable[..., Any]
+) -> None:
+    names = ["horner, two blocks", "split inverse"]
+    reports = run_interpreted(
+        f"{CHILD}:invariance",
+        recurrence=recurrence,
+        schedules=_schedules(names),
+        shape=[1, 1, 32, 20],
+    )
+    for report in reports:
+        assert all(report.values()), report
+
+
+@pytest.mark.parametrize("schedule", ["horner, inline gates", "split inverse"])
+def test_rounds_follow_sequential_decoding(
+    schedule: str, run_interpreted: Callable[..., Any]
+) -> None:
+    worst = run_interpreted(
+        f"{CHILD}:rounds",
+        recurrence="gdn",
+        schedule={**BASE, **SCHEDULES[schedule]},
+        shape=[1, 2, 32, 16],
+        count=4,
+    )
+    assert worst["output"] <= LIMIT
+    assert worst["state"] <= LIMIT
+    assert worst["windows"] == 0.0
+
+
+def test_inputs_come_as_engines_have_them(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:surroundings", shape=[1, 2, 32, 48])
+    assert report == {"leading shape": [1, 31, 2, 48], "leading": True, "flat": True}
+
+
+def test_a_static_tree_is_verified_and_guarded(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:static_tree", shape=[1, 2, 32, 16])
+    assert report["output"] <= LIMIT
+    assert "request 1 is not the tree that the kernel was compiled for" in report["refused"]
+
+
+def test_states_in_sixteen_bits(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:half_states", shape=[1, 2, 32, 16])
+    assert report["output"] <= LIMIT
+    assert report["states"] <= 1e-3  # rounded once, when they are stored
+
+
+def test_a_compiled_region_gives_the_same_bits(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:compiled_region", shape=[1, 2, 32, 16])
+    assert report["equal"] == [True] * 6
