@@ -70,10 +70,12 @@ class _Assembly:
         self.token: Token = interpreter.token
         self.canon: Canon = interpreter.canon
         self.decay = state.decay
-        self.sealed = dict(state.seal(self.token).sealed)
+        self.updated = state.seal(self.token)
+        self.sealed = dict(self.updated.sealed)
         self.definitions: dict[int, Affine] = {}
 
     def form(self) -> NormalForm:
+        """All parts put together."""
         pairs, writes = self._split()
         output = self.interpreter.values[self.recurrence.output.key]
         pairs = _in_order(pairs)
@@ -128,6 +130,11 @@ class _Assembly:
         if not form.reads and not form.free:  # plain multiples: no unknown of their own
             write = self.sealed.pop(r)
             self.sealed = merged(self.sealed, {k: c * write for k, c in form.refs.items()})
+            for k, reader in self.definitions.items():  # whoever read it reads the others now
+                if r in reader.refs:
+                    rest = {x: c for x, c in reader.refs.items() if x != r}
+                    instead = Affine(refs=form.refs).scaled(reader.refs[r], self.side)
+                    self.definitions[k] = Affine(reader.free, reader.reads, rest) + instead
         elif len(form.reads) == 1:
             (read,) = form.reads.values()
             vector = divide(-read, self.decay) or -read
@@ -262,9 +269,10 @@ class _Assembly:
         after = state.decay == self.decay
         if not after and state.decay != ONE:
             raise ReadoutNotSupported(node, detail=_PARTIAL)
-        shares: dict[int, Poly] = {}
         written = {p.origin: p.write for p in pairs} | dict(writes)
-        for r, write in state.sealed.items():
+        read_after = state == self.updated
+        shares: dict[int, Poly] = dict.fromkeys(written, ONE) if read_after else {}
+        for r, write in () if read_after else state.sealed.items():
             share = divide(write, written[r]) if r in written else None
             if share is None or share.vectors:
                 raise ReadoutNotSupported(node, detail=_PARTIAL)

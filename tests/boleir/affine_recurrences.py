@@ -34,7 +34,7 @@ def random_body(seed: int) -> str:
     state = "S"
     states = ["S"]
     names: list[str] = []
-    for step in range(rng.randint(1, 4)):
+    for step in range(rng.randint(1, 5)):
         state_before, state = state, f"T{step}"
         choice = rng.random()
         if choice < 0.4:
@@ -46,7 +46,8 @@ def random_body(seed: int) -> str:
             name = f"u{step}"
             lines.append(f"{name} = {_unknown(rng, states, names, right)}")
             names.append(name)
-            lines.append(f"{state} = {state_before} + {_write(rng, name, right)}")
+            what = name if rng.random() < 0.6 else f"b * {rng.choice(names)}"
+            lines.append(f"{state} = {state_before} + {_write(rng, what, right)}")
         states.append(state)
     lines.append(f"S = {state}")
     states[-1] = "S"
@@ -78,15 +79,21 @@ def _read(rng: random.Random, state: str, right: bool) -> str:
 
 def _write(rng: random.Random, what: str, right: bool) -> str:
     if right:
-        key = what if what.startswith("u") else rng.choice(KEYS)
+        key = what if "u" in what else rng.choice(KEYS)
         return f"({key}) ({rng.choice(VALUES)})^T"
     return f"({rng.choice(KEYS)}) ({what})^T"
 
 
 def random_recurrence(seed: int) -> Recurrence:
-    """The parsed recurrence, its signature cut down to the inputs that occur."""
-    body = random_body(seed)
-    declared = [item.strip() for item in INPUTS.split(",")]
-    used = [x for x in declared if re.search(rf"(?<!\w){x.partition(':')[0]}(?![\w(])", body)]
-    lines = "\n".join(f"  {line}" for line in body.splitlines())
-    return bole.parse(f"recurrence r{seed}({', '.join(used)})\n{lines}\n")
+    """The parsed recurrence, its signature cut down to the inputs that occur. A draw that the
+    language refuses (a name that is never read) is replaced by the next one."""
+    for attempt in range(100):
+        body = random_body(1000 * seed + attempt)
+        declared = [item.strip() for item in INPUTS.split(",")]
+        used = [x for x in declared if re.search(rf"(?<!\w){x.partition(':')[0]}(?![\w(])", body)]
+        lines = "\n".join(f"  {line}" for line in body.splitlines())
+        try:
+            return bole.parse(f"recurrence r{seed}({', '.join(used)})\n{lines}\n")
+        except bole.SpecError:
+            continue
+    raise AssertionError(f"no recurrence for seed {seed}")

@@ -154,6 +154,21 @@ def test_multiples_of_one_unknown_share_it() -> None:
     assert spelled(form)["pairs"] == [("k + b * p", "k", False, "v")]
 
 
+def test_a_multiple_that_was_read_back_first_is_merged_for_its_readers_too() -> None:
+    form = form_of(
+        """
+        S' = exp(g) * S
+        u = v - S'^T k
+        T = S' + k (b * u)^T
+        x = w - T^T p
+        S = T + p x^T + q u^T
+        out S^T q""",
+        "q: key, k: key, p: key, v: value, w: value, g: head, b: head",
+    )
+    assert len(form.pairs) == 2
+    assert plain(form.pairs[1].coupling[0]) == "b * k^T p"
+
+
 def test_simultaneous_writes_are_pairs_without_coupling() -> None:
     form = form_of(
         "S = S + k (b * (v - S^T k))^T + j (c * (w - S^T j))^T\nout S^T q",
