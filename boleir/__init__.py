@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from boleir.library import load_module as load_module
     from boleir.library import names as names
     from boleir.runtime.api import compile as compile
+    from boleir.runtime.api import load_compiled as load_compiled
     from boleir.runtime.pool import StatePool as StatePool
     from boleir.runtime.tree_batch import TreeBatch as TreeBatch
 
@@ -138,7 +139,7 @@ _HOMES = {
         "load_module",
         "names",
     ),
-    "boleir.runtime.api": ("compile",),
+    "boleir.runtime.api": ("compile", "load_compiled"),
     "boleir.runtime.pool": ("StatePool",),
     "boleir.runtime.tree_batch": ("TreeBatch",),
 }
@@ -184,6 +185,7 @@ __all__ = [
     "from_networkx",
     "l2norm",
     "load",
+    "load_compiled",
     "load_module",
     "log",
     "names",

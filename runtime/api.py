@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from boleir.codegen.targets import Target
     from boleir.ir import Recurrence
     from boleir.language.tree_spec import TreeSpec
+    from boleir.runtime.driver import Driver
 
 
 def compile(
@@ -82,9 +83,19 @@ def compile(
 
 
 def load_compiled(
-    folder: str | Path | Artifact, *, device: int | None = None, driver: Any = None
+    folder: str | Path | Artifact,
+    *,
+    target: str | None = None,
+    device: int | None = None,
+    driver: Driver | None = None,
 ) -> Kernel:
-    """The kernel of a compiled folder, for the GPU present; no compiler is imported.
+    """The kernel of a compiled folder, loaded on a GPU; no compiler is imported.
+
+    Args:
+        folder: what `bolec compile` or `Kernel.save` wrote, or its content in memory.
+        target: which of the folder's binaries to take; by default those for the device.
+        device: number of the GPU, by default torch's current one.
+        driver: stands in for the CUDA driver, in tests.
 
     Raises `CacheError` for a bad folder or one without binaries for this GPU.
     """
@@ -92,9 +103,9 @@ def load_compiled(
     from boleir.runtime.loader import device_target
 
     at = _current_device() if device is None else device
-    target = device_target(at)
-    artifact = folder if isinstance(folder, Artifact) else read(folder, target.name)
-    return _from_artifact(artifact, target.name, device=at, driver=driver)
+    name = device_target(at).name if target is None else target
+    artifact = folder if isinstance(folder, Artifact) else read(folder, name)
+    return _from_artifact(artifact, name, device=at, driver=driver)
 
 
 def _from_artifact(
@@ -103,7 +114,7 @@ def _from_artifact(
     face: Interface | None = None,
     *,
     device: int | None = None,
-    driver: Any = None,
+    driver: Driver | None = None,
 ) -> Kernel:
     """A kernel from compiled binaries; it runs if the GPU present is its target."""
     variant = artifact.variant(target)
@@ -122,8 +133,11 @@ def _from_artifact(
         from boleir.runtime.loader import load
 
         loaded = load(artifact, SIZES, device=device, target=target, driver=driver)
-        program = BinaryProgram(loaded.launchers, device)
-        where = torch.device("cuda", device)
+        if driver is None:
+            program = BinaryProgram(loaded.launchers, device)
+            where = torch.device("cuda", device)
+        else:
+            program = BinaryProgram(loaded.launchers, device, stream=lambda _: 0)
     text = artifact.files[variant.source].decode()
     return Kernel(face, program, where, text=text, target=target, artifact=artifact)
 

@@ -81,7 +81,7 @@ def compiled(lowered: Lowered, target: Target, *, cached: bool = True) -> Artifa
     place = cache_root() / "compiled" / _key(lowered, target)
     if cached and place.is_dir():
         try:
-            return read(place, target.name)
+            return read(place)
         except CacheError:
             pass
     artifact = assemble([(lowered, target)])
