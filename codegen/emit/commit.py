@@ -65,6 +65,7 @@ class _Commit:
         self.writer = writer
         self.columns = table_columns(context)
         self.known: dict[tuple[object, ...], str] = {}
+        self.rows: dict[str, str] = {}
 
     def emit(self) -> None:
         """The whole body."""
@@ -80,12 +81,12 @@ class _Commit:
         w.let("layer", f"program // ({units} * batch)")
         self._path()
         if window_tiles(self.context):
-            with w.block(f"if (unit < {states}) & (length > 0):"):
+            with w.block(f"if (unit < {states}) & valid:"):
                 self._state(tile)
-            with w.block(f"if (unit >= {states}) & (length > 0):"):
+            with w.block(f"if (unit >= {states}) & valid:"):
                 self._window(states)
         else:
-            with w.block("if length > 0:"):
+            with w.block("if valid:"):
                 self._state(tile)
 
     def _pointer(self, name: str, dtype: str) -> str:
@@ -107,14 +108,32 @@ class _Commit:
         w.let("track_slot", f"tl.load({w.arg('track_slots', '*i32')} + request)")
         w.let("track_node", f"tl.load({w.arg('track_nodes', '*i32')} + request)")
         w.let("accepted_node", f"tl.load({w.arg('accepted', '*i32')} + request)")
+        w.let("first", "start.to(tl.int64)")
         w.let("valid", "(accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)")
-        w.let("last", "start.to(tl.int64) + tl.where(valid, accepted_node, 0)")
-        w.let("node", f"tl.arange(0, {padded(self.context.shapes.max_nodes)})")
-        at = f"last * {words} + node // 64" if words > 1 else "last + node * 0"
-        w.let("known", f"tl.where(valid, {64 * words}, 0)")
-        w.let("word", f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=node < known, other=0)")
-        w.let("on_path", "((word >> (node & 63).to(tl.int64)) & 1) != 0")
-        w.let("length", "tl.sum(tl.where(on_path, 1, 0), axis=0)")
+        w.let("last", "first + tl.where(valid, accepted_node, 0)")
+        for word in range(words):
+            at = f"last * {words} + {word}" if words > 1 else "last"
+            load = f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=valid, other=0)"
+            w.let(f"path_{word}", load)
+
+    def _next_node(self) -> None:
+        """`current` becomes the first node left on the path, which loses it: words hold nodes in path order."""
+        w, words = self.writer, self.context.shapes.words
+        index, before = "0", []
+        for word in range(words):
+            lowest = f"(path_{word} & -path_{word})"
+            # a power of two is exact in float32: its exponent is the number of the bit
+            exponent = f"(((tl.abs({lowest}.to(tl.float32))).to(tl.int32, bitcast=True) >> 23) - 127 + {64 * word})"
+            w.let(f"here_{word}", " & ".join([f"(path_{word} != 0)", *before]))
+            before.append(f"(path_{word} == 0)")
+            index = f"tl.where(here_{word}, {exponent}, {index})"
+        w.let("current", index)
+        for word in range(words):
+            w.let(f"path_{word}", f"tl.where(here_{word}, path_{word} & (path_{word} - 1), path_{word})")
+
+    def _left(self) -> str:
+        """Whether nodes are left on the path."""
+        return f"({' | '.join(f'path_{word}' for word in range(self.context.shapes.words))}) != 0"
 
     # -- state -----------------------------------------------------------------------------------------------------------
 
@@ -141,16 +160,45 @@ class _Commit:
             self._leaf_parameter(parameter)
         if "unknowns" in self.columns:
             self._pointer("unknowns", "fp32")
-        w.let("current", "-1")
-        with w.block("for _ in range(0, length):"):
-            w.let("current", "tl.min(tl.where(on_path & (node > current), node, 1 << 30), axis=0)")
-            w.let("row", "start.to(tl.int64) + current")
+        store = f"cell, tile.to({pool}.dtype.element_ty){mask}"
+        self._walk(f"tl.store({pool} + track_slot.to(tl.int64) * {stride} + {store})")
+        w.line(f"tl.store({pool} + target_slot.to(tl.int64) * {stride} + {store})")
+
+    def _walk(self, track: str) -> None:
+        """The loop over the path; the rows of the next node are on their way while a node is worked on."""
+        w = self.writer
+        body = self._body()
+        self._next_node()
+        w.let("row", "first + current")
+        for name, load in self.rows.items():
+            w.let(f"{name}_now", load)
+        w.let("going", "current >= 0")
+        with w.block("while going:"):
+            w.let("here", "current")
+            w.let("going", self._left())
+            self._next_node()
+            w.let("row", "first + current")
+            for name, load in self.rows.items():
+                w.let(f"{name}_next", load)
+            w.lines += body
+            with w.block("if (here == track_node) & (track_slot >= 0):"):
+                w.line(track)
+            for name in self.rows:
+                w.let(f"{name}_now", f"{name}_next")
+
+    def _body(self) -> list[str]:
+        """Lines of one step, written apart: they decide which rows a node needs."""
+        w, start = self.writer, len(self.writer.lines)
+        with w.block("while going:"):
             self._step()
-            with w.block("if (current == track_node) & (track_slot >= 0):"):
-                w.line(
-                    f"tl.store({pool} + track_slot.to(tl.int64) * {stride} + cell, tile.to({pool}.dtype.element_ty){mask})"
-                )
-        w.line(f"tl.store({pool} + target_slot.to(tl.int64) * {stride} + cell, tile.to({pool}.dtype.element_ty){mask})")
+        body = w.lines[start + 1 :]
+        del w.lines[start:]
+        return body
+
+    def _row_of(self, name: str, load: str) -> str:
+        """A row of the current node, loaded one step ahead."""
+        self.rows[name] = load
+        return f"{name}_now"
 
     def _step(self) -> None:
         """One token: the unknowns, then the update of the tile."""
@@ -165,7 +213,7 @@ class _Commit:
             if stored:
                 plane = f"{p} * {w.arg('capacity', 'i64')} + row" if p else "row"
                 at = f"({plane}) * (VALUE_HEADS * D_V) + head * D_V + value"
-                w.let(name, f"tl.load(unknowns_at + {at}, mask=value < D_V, other=0.0)")
+                w.let(name, self._row_of(name, f"tl.load(unknowns_at + {at}, mask=value < D_V, other=0.0)"))
             else:
                 self._unknown(name, p, gate, unknowns)
             unknowns.append(name)
@@ -215,7 +263,8 @@ class _Commit:
     def _head_node(self, expr: Expr) -> str:
         match expr:
             case Input(per=Per.TOKEN):
-                return f"tl.load({self._row(expr, 'head', 1)}).to(tl.float32)"
+                load = f"tl.load({self._row(expr, 'head')})"
+                return f"{self._row_of(expr.name, load)}.to(tl.float32)"
             case Input():
                 return self._leaf_parameter(expr)
             case Dot(left=left, right=right):
@@ -242,8 +291,10 @@ class _Commit:
     def _vector_node(self, expr: Expr, spell: Callable[[Expr], str], heads: str, channel: str, width: str) -> str:
         match expr:
             case Input(per=Per.TOKEN):
-                at = self._row(expr, f"{heads} * {width}", 0)
-                return f"tl.load({at} + {channel}, mask={channel} < {width}, other=0.0).to(tl.float32)"
+                at = f"{self._row(expr, f'{heads} * {width}')} + {channel}"
+                load = f"tl.load({at}, mask={channel} < {width}, other=0.0)"
+                name = (expr.hint or expr.name) + ("" if channel in ("key", "value") else "_all")
+                return f"{self._row_of(name, load)}.to(tl.float32)"
             case Input() if channel in ("key", "value"):
                 return self._leaf_parameter(expr)
             case Input(name=name):
@@ -260,7 +311,7 @@ class _Commit:
             self.known[known] = spelled if spelled.endswith("_row") else self.writer.temp(spelled, space[0])
         return self.known[known]
 
-    def _row(self, item: Input, offset: str, _: int) -> str:
+    def _row(self, item: Input, offset: str) -> str:
         mixed = self.context.plan.is_mixed(item)
         if mixed is not None:
             first = f"{mixed.offset} + " if mixed.offset else ""
@@ -274,6 +325,11 @@ class _Commit:
         window = self._pointer("window", self.context.dtype)
         stride = w.arg("window_stride", "i64")
         w.arg("near", "*i32")
+        words = self.context.shapes.words
+        w.let("tracked", "(track_slot >= 0) & (track_node >= 0) & (track_node < count)")
+        w.let("bit", "tl.where(tracked, track_node, 0)")
+        at = f"last * {words} + bit // 64" if words > 1 else "last"
+        w.let("tracked", f"tracked & (((tl.load(ancestors + {at}) >> (bit & 63).to(tl.int64)) & 1) != 0)")
         for m in plan.mixed:
             tiles = -(-m.channels // CONV_TILE)
             with w.block(f"if (unit >= {first}) & (unit < {first + tiles}):"):
@@ -286,10 +342,7 @@ class _Commit:
                 for goal in ("track", "target"):
                     w.let("end", "accepted_node" if goal == "target" else "track_node")
                     self._window_values(m, source)
-                    condition = "end >= 0" if goal == "target" else (
-                        "(track_slot >= 0) & (tl.sum(tl.where(on_path & (node == track_node), 1, 0), axis=0) > 0)"
-                    )  # fmt: skip
-                    with w.block(f"if {condition}:"):
+                    with w.block("if end >= 0:" if goal == "target" else "if tracked:"):
                         w.let("new", f"{window} + {goal}_slot.to(tl.int64) * {stride} + place")
                         for back in range(m.width - 1):
                             w.line(f"tl.store(new + {m.width - 2 - back}, entry_{back}, mask=live)")

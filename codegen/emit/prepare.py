@@ -229,8 +229,8 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         w.let("inside", "node < count")
         w.let("row", "start.to(tl.int64) + node")
         step = w.let("step", other.per_node(plan.log_decay, 0))
-        w.let("on_path", f"((word_{word}[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
-        w.let("c", f"c + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
+        w.let("on_path", f"((word_{word}[None, :] >> bit.to(tl.int64)[:, None]) & 1) != 0")
+        w.let("c", f"c + tl.sum(tl.where(on_path, {step}[:, None], 0.0), axis=0)")
         for name in saved:
             w.let(name, f"own_{name}")
     w.line(f"tl.store(rows + ({plane} * VALUE_HEADS + head) * capacity + row, c, mask=inside)")

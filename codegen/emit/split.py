@@ -232,8 +232,8 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.channels()
     tiles.node_block(0)
     loaded = load_state(tiles)
-    tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
     products = _state_products(context, tiles, system, state_pieces(tiles, precision, loaded))
+    tiles.prefetch(frozenset({Kind.VALUE}))
     if pdl:
         w.comment("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")

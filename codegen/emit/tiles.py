@@ -151,18 +151,19 @@ class Tiles:
         """Shape of a value tile."""
         return "[NODE_BLOCK, B_V]" if self.nodes_on_rows else "[B_V, NODE_BLOCK]"
 
-    def is_ancestor(self, b: int, a: int, *, raw: bool = False) -> str:
-        """Mask of ancestor-or-self pairs: node of block `b` against ancestor in block `a`.
+    def is_ancestor(self, b: int, a: int) -> str:
+        """Mask of ancestor-or-self pairs: node of block `b` against ancestor in block `a`, non-finite nodes left out.
 
-        Rows are ancestors when values stand on rows, nodes otherwise. Pairs with a non-finite node are left out
-        unless `raw`.
+        Rows are ancestors when values stand on rows, nodes otherwise.
         """
-        c = self.context
-        size, first = c.schedule.node_block, a * c.schedule.node_block
-        word = self.ancestors(b, first // 64) if raw else self.path(b, first // 64)
         across, down = ("[:, None]", "[None, :]") if self.nodes_on_rows else ("[None, :]", "[:, None]")
-        ancestor = f"{c.block('node', a)}{down}"
-        if size <= 32:
+        return self._bits(self.path(b, a * self.context.schedule.node_block // 64), a, across, down)
+
+    def _bits(self, word: str, a: int, across: str, down: str) -> str:
+        """Test the bits of the nodes of block `a` in a vector of ancestor words."""
+        c = self.context
+        first, ancestor = a * c.schedule.node_block, f"{c.block('node', a)}{down}"
+        if c.schedule.node_block <= 32:
             bits = f"{self.half(word, first % 64 >= 32)}{across}"
         else:
             low, high = self.half(word, False), self.half(word, True)
@@ -232,14 +233,15 @@ class Tiles:
         return f"tl.load({self.plane_at(index, head, b)}, mask={self.context.block('inside', b)}, other=0.0)"
 
     def _path_sum(self, b: int) -> None:
-        """c: log-decays summed over the path, themselves included (only ancestors enter, masked before the sum)."""
+        """c: log-decays summed over the path, the node's own included (masked before the sum).
+
+        Ancestors stand on rows whatever the orientation: sums over rows stay within a thread.
+        """
         c, w = self.context, self.writer
         parts = []
         for a in range(b + 1):
-            mask = self.is_ancestor(b, a, raw=True)
-            g = c.block("g", a)
-            axis, other = (1, f"{g}[None, :]") if self.nodes_on_rows else (0, f"{g}[:, None]")
-            parts.append(f"tl.sum(tl.where({mask}, {other}, 0.0), axis={axis})")
+            mask = self._bits(self.ancestors(b, a * c.schedule.node_block // 64), a, "[None, :]", "[:, None]")
+            parts.append(f"tl.sum(tl.where({mask}, {c.block('g', a)}[:, None], 0.0), axis=0)")
         w.let(c.block("c", b), " + ".join(parts))
 
     def per_node(self, expr: Expr, b: int) -> str:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from boleir.codegen.launch_spec import Grid
+from boleir.errors import Span
+
+WIDTH = 110
+"""Columns after which a line is continued on the next."""
+
+_ASSIGNED = re.compile(r"^ *(?:for )?(\w+)(?: =| in) ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +35,25 @@ class EmittedKernel:
 
 
 class Writer:
-    """Collects the body of one kernel. `arg` names an argument the first time it is used."""
+    """Collects the body of one kernel.
 
-    def __init__(self) -> None:
+    `arg` names an argument the first time it is used; the `$` in front of it keeps arguments apart
+    from local names until the kernel is finished, so that an input may have any name. `memo`
+    remembers what has a name already; what a block adds is forgotten at its end, as the name means
+    nothing outside.
+    """
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
         self.lines: list[str] = []
         self.arguments: dict[str, str] = {}
+        self.memo: dict[tuple[object, ...], str] = {}
+        self._issued = set(reserved)
         self._indent = 1
-        self._fresh = 0
 
     def arg(self, name: str, kind: str) -> str:
-        """Declare argument `name` of type `kind`; returns the name."""
+        """Declare argument `name` of type `kind`; returns its spelling."""
         assert self.arguments.setdefault(name, kind) == kind
-        return name
+        return f"${name}"
 
     def line(self, text: str) -> None:
         """One line at the current indentation."""
@@ -48,42 +63,105 @@ class Writer:
         """A comment line."""
         self.line(f"# {text}")
 
+    def section(self, text: str) -> None:
+        """A comment above a group of lines that belong together."""
+        if self.lines and not self.lines[-1].lstrip().startswith(("#", "if ", "for ")):
+            self.lines.append("")
+        self.comment(text)
+
+    def origin(self, what: str, span: Span | None) -> None:
+        """Where in the source `what` comes from; nothing where that is not known."""
+        if span is not None:
+            self.comment(f"{what}: {PurePath(span.source.name).name}:{span.line}")
+
     def let(self, name: str, value: str) -> str:
         """`name = value`; returns the name."""
-        self.line(f"{name} = {value}")
+        if name != value:
+            self.line(f"{name} = {value}")
         return name
 
-    def temp(self, value: str, stem: str = "x") -> str:
-        """Bind a value to a new name."""
-        self._fresh += 1
-        return self.let(f"{stem}{self._fresh}_", value)
+    def temp(self, value: str, stem: str) -> str:
+        """Bind a value to a new name; returns the name."""
+        return self.let(self.fresh(stem), value)
+
+    def fresh(self, stem: str) -> str:
+        """A name that has not been given yet: `stem`, or `stem` with a number."""
+        name, number = stem, 2
+        while name in self._issued:
+            name, number = f"{stem}_{number}", number + 1
+        self._issued.add(name)
+        return name
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
-        """An indented block under `header`."""
+        """An indented block under `header`; names it introduces end with it."""
         self.line(header)
         self._indent += 1
+        memo, issued = dict(self.memo), set(self._issued)
         yield
         self._indent -= 1
+        self.memo, self._issued = memo, issued
 
     def kernel(
         self, name: str, doc: str, grid: Grid, *, warps: int, stages: int = 1, pdl: bool = False,
         registers: int = 0,
     ) -> EmittedKernel:  # fmt: skip
         """The finished kernel."""
-        signature = ", ".join(self.arguments)
-        head = ["@triton.jit", *_wrapped(f"def {name}(", signature, "):"), f'    """{doc}"""']
-        text = "\n".join(head + self.lines) + "\n"
-        return EmittedKernel(name, text, tuple(self.arguments.items()), grid, warps, stages, pdl, registers, doc)
+        head = ["@triton.jit", *_signature(name, self.arguments), f'    """{doc}"""']
+        body = [part for line in self._finished() for part in folded(line)]
+        text = "\n".join(head + body) + "\n"
+        arguments = tuple(self.arguments.items())
+        return EmittedKernel(name, text, arguments, grid, warps, stages, pdl, registers, doc)
+
+    def _finished(self) -> list[str]:
+        """The lines, local names that an argument has taken renamed."""
+        text = "\n".join(self.lines)
+        for name in sorted(set(_ASSIGNED.findall(text)) & set(self.arguments)):
+            text = re.sub(rf"(?<![\w$.]){name}\b", f"{name}_local", text)
+        return text.replace("$", "").split("\n")
 
 
-def _wrapped(opening: str, items: str, closing: str, width: int = 110) -> list[str]:
-    if len(opening) + len(items) + len(closing) <= width:
-        return [opening + items + closing]
+def _signature(name: str, arguments: Iterable[str]) -> list[str]:
+    opening, items = f"def {name}(", ", ".join(arguments)
+    if len(opening) + len(items) + 2 <= WIDTH:
+        return [f"{opening}{items}):"]
     lines, current = [opening], "   "
-    for item in items.split(", "):
-        if len(current) + len(item) + 2 > width:
+    for item in arguments:
+        if len(current) + len(item) + 2 > WIDTH:
             lines.append(current)
             current = "   "
         current += f" {item},"
-    return [*lines, current, closing]
+    return [*lines, current, "):"]
+
+
+def folded(line: str) -> list[str]:
+    """`line` in pieces of at most `WIDTH` columns, continued inside its outermost brackets."""
+    if len(line) <= WIDTH or line.lstrip().startswith("#"):
+        return [line]
+    places = _breaks(line)
+    if not places:
+        name, _, value = line.partition(" = ")
+        if value.startswith("(") or not value:
+            return [line]
+        return folded(f"{name} = ({value})")
+    outer = min(depth for _, depth in places)
+    at = max(place for place, depth in places if depth == outer)
+    indent = len(line) - len(line.lstrip()) + (0 if line.startswith(_CONTINUED) else 4)
+    rest = " " * indent + line[at:].lstrip()
+    return [line[:at].rstrip(), *(folded(rest) if len(rest) < len(line) else [rest])]
+
+
+_CONTINUED = "        " * 8
+"""No line of a kernel starts this far in."""
+
+
+def _breaks(line: str) -> list[tuple[int, int]]:
+    """Places inside brackets where a line may end, with their depth."""
+    depth, places = 0, []
+    for at, char in enumerate(line[:WIDTH]):
+        depth += (char in "([") - (char in ")]")
+        if depth and char == " " and at > WIDTH // 3:
+            after = line[at + 1 : at + 3]
+            if line[at - 1] == "," or after in ("& ", "+ ", "| "):
+                places.append((at, depth))
+    return places
