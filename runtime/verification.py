@@ -116,7 +116,11 @@ class Verification:
         trees = self._trees
         if trees.tree is not tree:
             trees = self._bind_tree(tree)
-        key = self._key(given, slots, out, trees, pool_layer, workspace, len(inputs))
+        try:
+            key = self._key(given, slots, out, trees, pool_layer, workspace, len(inputs))
+        except (AttributeError, TypeError):  # not even tensors: say which
+            check_inputs(self._face, given, tree.num_nodes, self._device)
+            raise
         bound = self._bound.get(key)
         if bound is None:
             named(self._face, inputs)

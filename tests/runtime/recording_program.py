@@ -1,0 +1,62 @@
+"""A kernel whose launches are recorded instead of run, to test what stands before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import boleir
+from boleir.codegen.interface import interface_of
+from boleir.codegen.pipeline import lower
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule
+from boleir.runtime.kernel import Kernel
+from boleir.runtime.program import Start, Values
+
+
+class RecordingProgram:
+    """Takes tensors as an interpreted program does, or addresses, and keeps what it is given."""
+
+    def __init__(self, *, interpreted: bool = True) -> None:
+        self.interpreted = interpreted
+        self.launches: list[tuple[str, int, int, dict[str, Any]]] = []
+
+    def bind(self, kernel: str, names: Sequence[str]) -> Start:
+        """Starting the kernel records its name, batch, layers and values by name."""
+
+        def start(batch: int, layers: int, values: Values) -> None:
+            found = dict(zip(names, values, strict=True))
+            self.launches.append((kernel, batch, layers, found))
+
+        return start
+
+    def on_device(self) -> bool:
+        """There is but one."""
+        return True
+
+
+def recorded(
+    recurrence: str = "gdn", *, interpreted: bool = True, **schedule: Any
+) -> tuple[Kernel, RecordingProgram]:
+    """A kernel of 2/4 heads, 32 x 48, 8 nodes, depth 3, bfloat16."""
+    lowered = lower(
+        boleir.load(recurrence),
+        Shapes(2, 4, 32, 48, 8, 3),
+        schedule=Schedule(b_v=16, b_k=32, node_block=16, **schedule),
+    )
+    program = RecordingProgram(interpreted=interpreted)
+    face = interface_of(lowered)
+    return Kernel(face, program, torch.device("cpu"), text=lowered.text), program
+
+
+def inputs_for(kernel: Kernel, tokens: int) -> dict[str, torch.Tensor]:
+    """Zeros of the right formats."""
+    face = kernel.interface
+    found = {x.name: torch.zeros(tokens, *x.shape, dtype=torch.bfloat16) for x in face.inputs}
+    found |= {x.name: torch.zeros(x.shape) for x in face.parameters}
+    if face.conv_channels:
+        taps = (face.conv_channels, face.conv_width)
+        found["conv_weight"] = torch.zeros(taps, dtype=getattr(torch, face.conv_dtype))
+    return found

@@ -1,0 +1,330 @@
+"""What `verify` and `commit` say about arguments that do not fit, and what they pass on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+import boleir
+from boleir.errors import LaunchError
+from boleir.runtime.arguments import ArgumentError
+from boleir.runtime.kernel import Kernel
+from boleir.runtime.pool import PoolLayer, SlotFormat, StatePool
+from boleir.runtime.tree_batch import TreeBatch
+from tests.runtime.recording_program import RecordingProgram, inputs_for, recorded
+
+INT = torch.int32
+
+
+@dataclass
+class Call:
+    """A good call, to be spoiled."""
+
+    kernel: Kernel
+    program: RecordingProgram
+    tree: TreeBatch = field(init=False)
+    inputs: dict[str, Any] = field(init=False)
+    pool: StatePool = field(init=False)
+    slots: torch.Tensor = field(init=False)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tree = self.kernel.tree_batch([-1, 0, 0, -1, 0], [0, 3, 3, 5])
+        self.inputs = inputs_for(self.kernel, 5)
+        self.pool = self.kernel.pool(4, 2)
+        self.slots = torch.tensor([2, -1, 0], dtype=INT)
+
+    def verify(self, layer: int = 0) -> Any:
+        return self.kernel.verify(
+            self.tree, self.inputs, self.pool.layer(layer), self.slots, **self.options
+        )
+
+
+@pytest.fixture
+def call() -> Call:
+    return Call(*recorded())
+
+
+def _with(name: str, tensor: object) -> Callable[[Call], None]:
+    def spoil(call: Call) -> None:
+        call.inputs[name] = tensor
+
+    return spoil
+
+
+def _option(name: str, value: object) -> Callable[[Call], None]:
+    def spoil(call: Call) -> None:
+        call.options[name] = value
+
+    return spoil
+
+
+def _attribute(name: str, make: Callable[[Call], object]) -> Callable[[Call], None]:
+    def spoil(call: Call) -> None:
+        setattr(call, name, make(call))
+
+    return spoil
+
+
+def _bf16(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=torch.bfloat16)
+
+
+def _tree(**bounds: int) -> Callable[[Call], TreeBatch]:
+    given = {"max_nodes": 8, "max_depth": 3} | bounds
+    return lambda _: TreeBatch.from_parents([-1, 0, 0, -1, 0], [0, 3, 3, 5], **given)
+
+
+def _pool(**changes: Any) -> Callable[[Call], StatePool]:
+    def make(call: Call) -> StatePool:
+        slot = SlotFormat.of(call.kernel.interface)
+        fields = {n: getattr(slot, n) for n in ("state", "window", "dtype", "window_dtype")}
+        return StatePool(4, 2, SlotFormat(**{**fields, **changes}))
+
+    return make
+
+
+SPOILED: list[tuple[str, Callable[[Call], None], str]] = [
+    ("missing", lambda call: call.inputs.pop("k"), "k is missing: bfloat16 [tokens, 2, 32]"),
+    ("missing parameter", lambda call: call.inputs.pop("A_log"), "A_log is missing: float32 [4]"),
+    ("missing weight", lambda call: call.inputs.pop("conv_weight"), "conv_weight is missing"),
+    ("unknown", _with("z", _bf16(5)), "z is no input of this kernel"),
+    ("no tensor", _with("q", [1]), "q is a list, expected a tensor"),
+    ("format", _with("v", torch.zeros(5, 4, 48)), "v is torch.float32, expected torch.bfloat16"),
+    ("heads", _with("k", _bf16(5, 4, 32)), "k is [5, 4, 32], expected [tokens, 2, 32]"),
+    ("width", _with("a", _bf16(5, 3)), "a is [5, 3], expected [tokens, 4]"),
+    ("tokens", _with("b", _bf16(6, 4)), "b has 6 tokens, q has 5"),
+    (
+        "strided heads",
+        _with("q", _bf16(5, 2, 64)[:, :, ::2]),
+        "q [5, 2, 32] has strides (128, 64, 2); only the distance between tokens is free",
+    ),
+    ("parameter", _with("A_log", torch.zeros(3)), "A_log is [3], expected contiguous [4]"),
+    (
+        "strided parameter",
+        _with("dt_bias", torch.zeros(8)[::2]),
+        "dt_bias is not contiguous, [4], expected contiguous [4]",
+    ),
+    ("weights", _with("conv_weight", _bf16(320, 3)), "expected contiguous [320, 4]"),
+    ("out", _option("out", _bf16(5, 4, 32)), "out is [5, 4, 32], expected [tokens, 4, 48]"),
+    ("short out", _option("out", _bf16(4, 4, 48)), "out has 4 tokens, the inputs have 5"),
+    ("layer", _option("layer", 1), "layer 1 is not one of the workspace's 1"),
+    (
+        "slots",
+        _attribute("slots", lambda _: torch.zeros(2, dtype=INT)),
+        "slots is [2], expected contiguous [3]",
+    ),
+    (
+        "long slots",
+        _attribute("slots", lambda _: torch.zeros(3, dtype=torch.int64)),
+        "slots is torch.int64, expected torch.int32",
+    ),
+    (
+        "deep trees",
+        _attribute("tree", _tree(max_depth=4)),
+        "tree may be 4 deep, the kernel was compiled for 3",
+    ),
+    (
+        "many nodes",
+        _attribute("tree", _tree(max_nodes=100)),
+        "tree holds up to 100 nodes per request (2 ancestor words), the kernel takes 8 (1 words)",
+    ),
+    (
+        "convolution",
+        _attribute("tree", _tree(conv_width=3)),
+        "tree has nearest ancestors for a convolution of width 3, the recurrence's has width 4",
+    ),
+    (
+        "pool format",
+        _attribute("pool", _pool(dtype=torch.float16)),
+        "pool state is torch.float16, expected torch.float32",
+    ),
+    (
+        "key first",
+        _attribute("pool", _pool(state=(4, 32, 48))),
+        "pool state is [4, 4, 32, 48], expected [slots, 4, 48, 32]",
+    ),
+    (
+        "no window",
+        _attribute("pool", _pool(window=None)),
+        "pool window is missing: expected bfloat16 [slots, 320, 3]",
+    ),
+    (
+        "full window",
+        _attribute("pool", _pool(window=(320, 4))),
+        "pool window is [4, 320, 4], expected [slots, 320, 3]",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"), [case[1:] for case in SPOILED], ids=[case[0] for case in SPOILED]
+)
+def test_a_refusal_names_the_argument_and_what_was_expected(
+    call: Call, spoil: Callable[[Call], None], message: str
+) -> None:
+    call.options["workspace"] = call.kernel.workspace(3, 5)
+    call.verify()
+    spoil(call)
+    with pytest.raises(LaunchError, match=re.escape(message)):
+        call.verify()
+    assert len(call.program.launches) == len(call.kernel.interface.stages) - 1
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [((2, 5, 1), "room for 2 requests, the trees have 3"), ((3, 4, 1), "room for 4 nodes")],
+)
+def test_a_workspace_must_be_large_enough(
+    call: Call, size: tuple[int, int, int], message: str
+) -> None:
+    call.options["workspace"] = call.kernel.workspace(*size)
+    with pytest.raises(LaunchError, match=message):
+        call.verify()
+
+
+def test_a_workspace_belongs_to_a_kernel(call: Call) -> None:
+    other, _ = recorded("gated_delta_rule")
+    call.options["workspace"] = other.workspace(3, 5)
+    with pytest.raises(LaunchError, match="belongs to another kernel"):
+        call.verify()
+
+
+def test_addresses_must_be_multiples_of_sixteen_bytes() -> None:
+    call = Call(*recorded(interpreted=False))
+    call.inputs["a"] = _bf16(5 * 4 + 3)[3:].view(5, 4)
+    with pytest.raises(ArgumentError, match="a begins at an address that is 6 above") as refused:
+        call.verify()
+    assert refused.value.argument == "a"
+
+
+def test_launches_get_strides_and_addresses() -> None:
+    call = Call(*recorded(interpreted=False, gates="prepare"))
+    packed = _bf16(5, 320 + 16)
+    call.inputs["q"] = packed[:, :64].unflatten(1, (2, 32))
+    call.inputs["k"] = packed[:, 64:128].unflatten(1, (2, 32))
+    call.inputs["v"] = packed[:, 128:320].unflatten(1, (4, 48))
+    space = call.kernel.workspace(4, 9, 2)
+    out = _bf16(5, 4, 48)
+    call.options |= {"workspace": space, "layer": 1, "out": out}
+    call.verify()
+    stages = [launch[0] for launch in call.program.launches]
+    assert stages == [name for name in call.kernel.interface.stages if name != "commit"]
+    _, batch, layers, values = call.program.launches[-1]
+    assert (batch, layers) == (3, 1)
+    assert values["q"] == packed.data_ptr()
+    assert values["v"] == packed.data_ptr() + 2 * 128
+    assert values["q_stride"] == values["v_stride"] == 336
+    assert values["a_stride"] == 4
+    assert values["state_stride"] == 4 * 48 * 32
+    assert values["capacity"] == 9
+    assert values["mixed"] == space.layer(1).tensors[0].data_ptr()
+    assert values["out"] == out.data_ptr()
+
+
+def test_outputs_are_allocated_like_the_inputs(call: Call) -> None:
+    out, _ = call.verify()
+    assert (list(out.shape), out.dtype) == ([5, 4, 48], torch.bfloat16)
+    call.inputs |= {name: call.inputs[name][None] for name in ("q", "k", "v")}
+    assert list(call.verify()[0].shape) == [1, 5, 4, 48]
+
+
+def test_more_tokens_and_slots_than_trees_are_fine(call: Call) -> None:
+    call.inputs = inputs_for(call.kernel, 8)
+    call.slots = torch.zeros(6, dtype=INT)
+    assert list(call.verify()[0].shape) == [8, 4, 48]
+
+
+# ---- commit ------------------------------------------------------------------------------
+
+
+def _round(call: Call, layers: int = 2) -> list[Any]:
+    space = call.kernel.workspace(3, 5, layers)
+    call.options["workspace"] = space
+    found = []
+    for layer in range(layers):
+        call.options["layer"] = layer
+        found.append(call.verify(layer)[1])
+    call.program.launches.clear()
+    return found
+
+
+def test_one_launch_commits_all_layers(call: Call) -> None:
+    factors = _round(call)
+    accepted = torch.zeros(3, dtype=INT)
+    call.kernel.commit(factors, accepted, call.pool, call.slots)
+    ((stage, batch, layers, values),) = call.program.launches
+    assert (stage, batch, layers) == ("commit", 3, 2)
+    face = call.kernel.interface
+    table = values["table"].view(-1, len(face.table))
+    assert table.shape[0] == 2
+    for layer in range(2):
+        row = dict(zip(face.table, table[layer].tolist(), strict=True))
+        assert row["state"] == call.pool.layer(layer).state.data_ptr()
+        assert row["window"] == call.pool.layer(layer).tensors[1].data_ptr()
+        assert row["a"] == call.inputs["a"].data_ptr()
+    assert values["target_slots"] is call.slots
+    assert values["track_slots"].tolist() == values["track_nodes"].tolist() == [-1, -1, -1]
+
+
+def test_the_table_is_uploaded_only_when_a_pointer_changes(call: Call) -> None:
+    factors = _round(call)
+    accepted = torch.zeros(3, dtype=INT)
+    call.kernel.commit(factors, accepted, call.pool, call.slots)
+    first = call.program.launches[-1][3]["table"]
+    call.kernel.commit(factors, accepted, call.pool, call.slots)
+    assert call.program.launches[-1][3]["table"] is first
+    other = call.kernel.pool(4, 2)
+    call.kernel.commit(factors, accepted, other, call.slots)
+    moved = call.program.launches[-1][3]["table"]
+    assert moved is not first
+    assert moved[0] == other.layer(0).state.data_ptr()
+
+
+def test_a_single_layer_is_committed_by_itself(call: Call) -> None:
+    factors = _round(call, layers=1)[0]
+    accepted = torch.zeros(3, dtype=INT)
+    call.kernel.commit(factors, accepted, call.pool.layer(0), call.slots)
+    assert call.program.launches[-1][2] == 1
+    call.kernel.commit([], accepted, call.pool, call.slots)
+    assert len(call.program.launches) == 1
+
+
+def test_a_commit_refuses_what_does_not_belong_together(call: Call) -> None:
+    factors = _round(call)
+    accepted = torch.zeros(3, dtype=INT)
+    with pytest.raises(LaunchError, match="pool has 1 layers, factors has 2"):
+        call.kernel.commit(factors, accepted, [call.pool.layer(0)], call.slots)
+    with pytest.raises(LaunchError, match="come from one round"):
+        call.kernel.commit([factors[0], _round(call)[1]], accepted, call.pool, call.slots)
+    short = torch.zeros(2, dtype=INT)
+    with pytest.raises(LaunchError, match=re.escape("accepted_node is [2], expected contiguous")):
+        call.kernel.commit(factors, short, call.pool, call.slots)
+    with pytest.raises(LaunchError, match=re.escape("target_slots is [2]")):
+        call.kernel.commit(factors, accepted, call.pool, call.slots, target_slots=short)
+    apart = PoolLayer(call.pool.layer(1).state[::2], call.pool.layer(1).tensors[1][::2])
+    with pytest.raises(LaunchError, match="different distances between slots"):
+        call.kernel.commit(factors, accepted, [call.pool.layer(0), apart], call.slots)
+
+
+def test_layers_with_other_strides_are_committed_apart(call: Call) -> None:
+    space = call.kernel.workspace(3, 5, 2)
+    call.options |= {"workspace": space, "layer": 0}
+    first = call.verify(0)[1]
+    call.inputs["q"] = _bf16(5, 128)[:, :64].unflatten(1, (2, 32))
+    call.options["layer"] = 1
+    second = call.verify(1)[1]
+    with pytest.raises(LaunchError, match="layer 1 have other shapes or token strides than"):
+        call.kernel.commit([first, second], torch.zeros(3, dtype=INT), call.pool, call.slots)
+
+
+def test_a_kernel_of_one_tree_makes_its_batches() -> None:
+    kernel, _ = recorded()
+    with pytest.raises(LaunchError, match="parents are missing"):
+        kernel.tree_batch(requests=2)
+    assert boleir.TreeBatch is TreeBatch
