@@ -1,0 +1,56 @@
+"""A kernel as `boleir.check` wants to run it: one request in, outputs and committed state out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from boleir.check.check import KernelRun
+
+if TYPE_CHECKING:
+    from boleir.check.inputs import Sample
+    from boleir.runtime.kernel import Kernel
+
+
+class KernelUnderCheck:
+    """Runs samples through `verify` and `commit`. The samples' tree, shape and bounds must fit the
+    kernel; its outputs should be float32, or their rounding is what the check sees."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __call__(self, sample: Sample) -> KernelRun:
+        """Outputs [T, HV, d_v] and the state after committing `sample.accepted`."""
+        kernel, face = self.kernel, self.kernel.interface
+        tree = kernel.tree_batch(list(sample.parents))
+        pool = kernel.pool(2, 1)
+        layer = pool.layer(0)
+        layer.state[1] = self._tensor(sample.state.transpose(0, 2, 1), face.state_dtype)
+        if layer.window is not None:
+            rows = np.concatenate([sample.windows[name] for name in face.convolved])
+            layer.window[1] = self._tensor(rows, face.dtype)
+        slots = torch.ones(1, dtype=torch.int32, device=kernel.device)
+        out, factors = kernel.verify(tree, self._inputs(sample), layer, slots)
+        ends = torch.full((1,), sample.accepted, dtype=torch.int32, device=kernel.device)
+        kernel.commit(factors, ends, layer, slots)
+        state = layer.state[1].double().cpu().numpy().transpose(0, 2, 1)
+        return KernelRun(out.double().cpu().numpy(), state)
+
+    def _inputs(self, sample: Sample) -> dict[str, torch.Tensor]:
+        face = self.kernel.interface
+        found = {x.name: self._tensor(sample.inputs[x.name], face.dtype) for x in face.inputs}
+        for item in face.parameters:
+            # A sample has parameters per value head; key vectors are shared within a group.
+            values = sample.inputs[item.name]
+            own = values[:: max(1, len(values) // item.heads)]
+            found[item.name] = self._tensor(own, "float32")
+        if face.conv_channels:
+            rows = np.concatenate([sample.weights[name] for name in face.convolved])
+            found["conv_weight"] = self._tensor(rows, face.conv_dtype)
+        return found
+
+    def _tensor(self, values: Any, dtype: str) -> torch.Tensor:
+        tensor = torch.as_tensor(np.ascontiguousarray(values))
+        return tensor.to(device=self.kernel.device, dtype=getattr(torch, dtype))
