@@ -106,13 +106,11 @@ class Harness:
         max_nodes: int,
         max_depth: int,
         schedule: Mapping[str, Any] | None = None,
-        device: str = "cpu",
         **options: Any,
     ) -> None:
         self.recurrence = boleir.load(recurrence) if isinstance(recurrence, str) else recurrence
         self.form = derive(self.recurrence)
         self.shape = shape
-        self.device = torch.device(device)
         tree = options.get("tree")
         bounds = {} if tree is not None else {"max_nodes": max_nodes, "max_depth": max_depth}
         chosen = None if schedule is None else Schedule(**schedule)
@@ -126,6 +124,7 @@ class Harness:
             **bounds,
             **options,
         )
+        self.device = self.kernel.device
 
     def round(self, values: Any, name: str) -> Any:
         """`values` in the format that the kernel gets for `name`, as float64."""
