@@ -92,10 +92,14 @@ def collect(
     dtypes: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
     assembly: bool = False,
+    more: Mapping[str, bytes] | None = None,
 ) -> Artifact:
-    """Lay the builds of all targets out as one folder; `assembly` adds the listings (PTX)."""
+    """Lay the builds of all targets out as one folder.
+
+    `assembly` adds the listings (PTX), `more` further files for reading, by path.
+    """
     sources = _source_files(builds)
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes] = dict(more or {})
     variants = []
     toolchain: dict[str, str] = {}
     for build in builds:

@@ -8,7 +8,7 @@ from typing import Any
 
 from boleir.codegen.artifact import Artifact, TargetBuild, collect
 from boleir.codegen.interface import interface_of
-from boleir.codegen.kernel_spec import CompiledKernel, Job
+from boleir.codegen.kernel_spec import CompiledKernel, Job, KernelSpec
 from boleir.codegen.launch_spec import LaunchSpec
 from boleir.codegen.offline import CompilePool, all_compiled
 from boleir.codegen.pipeline import Lowered, lower
@@ -18,6 +18,7 @@ from boleir.codegen.resources import ResourceLimit, check
 from boleir.codegen.schedule import Schedule, default_schedule, footprint
 from boleir.codegen.targets import Target
 from boleir.codegen.targets import target as find_target
+from boleir.codegen.topology import FILE, GRID, topology_source, topology_spec
 from boleir.derive.derive import derive
 from boleir.errors import BoleirError
 
@@ -74,7 +75,7 @@ def assemble(
 
     All variants are of one recurrence and shape. Raises `CompileError`.
     """
-    jobs = [Job(made.text, spec, target) for made, target in variants for spec in made.specs()]
+    jobs = [job for made, target in variants for job in _jobs(made, target)]
     if pool is not None:
         compiled = _compile(pool, jobs, progress)
     else:
@@ -82,7 +83,8 @@ def assemble(
             compiled = _compile(own, jobs, progress)
     builds = []
     for made, target in variants:
-        kernels, compiled = compiled[: len(made.kernels)], compiled[len(made.kernels) :]
+        count = len(made.kernels) + 1
+        kernels, compiled = compiled[:count], compiled[count:]
         builds.append(_target_build(made, target, kernels))
     first = variants[0][0]
     sizes = first.shapes.to_json()
@@ -97,6 +99,7 @@ def assemble(
             "request": sizes,
             "interfaces": {target.name: interface_of(made).to_json() for made, target in variants},
         },
+        more={FILE: topology_source().encode()},
         assembly=assembly,
     )
 
@@ -154,10 +157,24 @@ def _compile(pool: CompilePool, jobs: list[Job], progress: Say) -> list[Compiled
     return all_compiled(pool.run(jobs, told))
 
 
+def _jobs(made: Lowered, target: Target) -> list[Job]:
+    """The layer's kernels, then the topology step."""
+    return [
+        *(Job(made.text, spec, target) for spec in made.specs()),
+        Job(topology_source(), _topology(made), target),
+    ]
+
+
+def _topology(made: Lowered) -> KernelSpec:
+    return topology_spec(made.shapes.max_nodes, made.shapes.max_depth, made.plan.conv_width)
+
+
 def _target_build(made: Lowered, target: Target, kernels: list[CompiledKernel]) -> TargetBuild:
+    specs = [*made.specs(), _topology(made)]
+    grids = [*(kernel.grid for kernel in made.kernels), GRID]
     launches = [
-        LaunchSpec.of(spec, kernel, emitted.grid)
-        for spec, kernel, emitted in zip(made.specs(), kernels, made.kernels, strict=True)
+        LaunchSpec.of(spec, kernel, grid)
+        for spec, kernel, grid in zip(specs, kernels, grids, strict=True)
     ]
     return TargetBuild(
         target.name,

@@ -97,8 +97,10 @@ def _key(lowered: Lowered, target: Target) -> str:
     import triton
 
     from boleir.codegen.artifact_folder import FORMAT
+    from boleir.codegen.topology import topology_source
 
     specs = [repr(spec) for spec in lowered.specs()]
     ptxas = os.environ.get("TRITON_PTXAS_PATH", "")
-    content = [FORMAT, triton.__version__, ptxas, target.name, lowered.text, specs]
+    texts = [lowered.text, topology_source()]
+    content = [FORMAT, triton.__version__, ptxas, target.name, texts, specs]
     return f"{lowered.plan.name}-{hashlib.sha256(dump(content)).hexdigest()[:24]}"

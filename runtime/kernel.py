@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from boleir.codegen.topology import NAME as TOPOLOGY
 from boleir.errors import LaunchError
 from boleir.runtime import ops
 from boleir.runtime.arguments import check_tree, input_names, named
 from boleir.runtime.commitment import Commitment, layers_of
 from boleir.runtime.pool import PoolLayer, StatePool
+from boleir.runtime.topology_step import CompiledStep, Step
 from boleir.runtime.tree_batch import TreeBatch
 from boleir.runtime.verification import Factors, Verification
 from boleir.runtime.workspace import Workspace, check_workspace
@@ -55,7 +57,10 @@ class Kernel:
         self._handle = ops.register(self)
         self._verification: Verification | None = None
         self._commitment: Commitment | None = None
+        self._step: Step | None = None
         if program is not None:
+            if TOPOLOGY in program.kernels:
+                self._step = CompiledStep(program)
             self._verification = Verification(interface, program, device)
             self._commitment = Commitment(interface, program, self._verification, device)
 
@@ -84,9 +89,7 @@ class Kernel:
         False when layers run at the same time.
         """
         where = self.device if device is None else torch.device(device)
-        return Workspace(
-            self.interface, max_requests, max_total_nodes, layers, where, share=share
-        )
+        return Workspace(self.interface, max_requests, max_total_nodes, layers, where, share=share)
 
     def pool(self, slots: int, layers: int) -> StatePool:
         """A pool of zero states on the kernel's device."""
@@ -113,6 +116,20 @@ class Kernel:
             max_depth=face.max_depth,
             conv_width=face.conv_width,
             device=self.device,
+            step=self._step,
+        )
+
+    def tree_buffers(self, max_requests: int, total_nodes: int | None = None) -> TreeBatch:
+        """Buffers for batches that change from round to round; see `TreeBatch.empty`."""
+        face = self.interface
+        return TreeBatch.empty(
+            max_requests,
+            face.max_nodes,
+            self.device,
+            face.conv_width,
+            max_depth=face.max_depth,
+            total_nodes=total_nodes,
+            step=self._step,
         )
 
     def save(self, folder: str | Path) -> Path:

@@ -31,6 +31,8 @@ class Program(Protocol):
 
     interpreted: bool
     """Kernels take tensors, not addresses."""
+    kernels: frozenset[str]
+    """Names of the kernels there are."""
 
     def bind(self, kernel: str, names: Sequence[str]) -> Start:
         """How `kernel` is started with values that stand for `names`. Raises `LaunchError`."""
@@ -51,6 +53,7 @@ class BinaryProgram:
         *,
         stream: Callable[[int], int] | None = None,
     ) -> None:
+        self.kernels = frozenset(launchers)
         self._launchers = launchers
         self._device = device
         self._own = stream is not None
@@ -89,6 +92,7 @@ class InterpretedProgram:
         arguments: Mapping[str, tuple[str, ...]],
         grids: Mapping[str, tuple[str, str, str]],
     ) -> None:
+        self.kernels = frozenset(arguments)
         self._module = module
         self._arguments = arguments
         self._grids = grids

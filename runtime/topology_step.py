@@ -7,13 +7,17 @@ compiled folder; on the CPU it is plain torch. All of them write the same bits.
 from __future__ import annotations
 
 import functools
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from boleir.codegen.topology import ARGUMENTS
 from boleir.errors import TreeError
 from boleir.trees import Fault
 from boleir.trees.faults import error_of
+
+if TYPE_CHECKING:
+    from boleir.runtime.program import Program
 
 
 class Step(Protocol):
@@ -44,6 +48,33 @@ def default_step(device: torch.device, *, max_nodes: int, max_depth: int) -> Ste
     from boleir.runtime.topology_torch import derive_topology
 
     return functools.partial(derive_topology, max_nodes=max_nodes, max_depth=max_depth)
+
+
+class CompiledStep:
+    """The topology kernel of a compiled folder, for trees within the bounds it was compiled for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._start = program.bind("topology", ARGUMENTS)
+
+    def __call__(
+        self,
+        parents: torch.Tensor,
+        cu_nodes: torch.Tensor,
+        ancestors: torch.Tensor,
+        depth: torch.Tensor,
+        near: torch.Tensor,
+        flags: torch.Tensor,
+        /,
+    ) -> None:
+        """See `Step`."""
+        tensors = (parents, cu_nodes, ancestors, depth, near, flags)
+        values = [tensor.data_ptr() for tensor in tensors]
+        if self._program.on_device():
+            self._start(cu_nodes.numel() - 1, 1, values)
+            return
+        with torch.cuda.device(parents.device):
+            self._start(cu_nodes.numel() - 1, 1, values)
 
 
 def first_fault(

@@ -79,6 +79,7 @@ class TreeBatch:
         conv_width: int = 4,
         device: Device = None,
         labels: Labels | None = None,
+        step: Step | None = None,
     ) -> Self:
         """A batch from its canonical encoding.
 
@@ -89,6 +90,7 @@ class TreeBatch:
             conv_width: taps of the recurrence's convolution, at least 1.
             device: by default the parents' own if they are a tensor, else torch's default device.
             labels: names of the nodes, per request.
+            step: how to derive the topology; see `empty`.
 
         Raises:
             TreeError: names request and node. Tensors on a GPU are read back to check them, which
@@ -109,7 +111,7 @@ class TreeBatch:
         bucket = max(16, 1 << (nodes - 1).bit_length())
         sizes = (ragged.cu_nodes.size - 1, ragged.parents.size)
         bounds = _Bounds(nodes, depth, (bucket, bucket - 1))
-        batch = cls._allocate(sizes, bounds, conv_width, where, labels=labels)
+        batch = cls._allocate(sizes, bounds, conv_width, where, labels=labels, step=step)
         batch._buffers.write(ragged)
         batch.derive()
         return batch

@@ -69,11 +69,11 @@ class Workspace:
             rows = buffer(face.planes, face.value_heads, max_total_nodes)
             return rows, buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
 
-        self._shared = handed_on()
+        shared = handed_on()
         wide = face.value_heads * face.d_v
         self._scratch = []
         for _ in range(layers):
-            rows, folded = self._shared if share else handed_on()
+            rows, folded = shared if share else handed_on()
             mixed = buffer(max_total_nodes, face.conv_channels, dtype=activation)
             tensors = (mixed, rows, folded, buffer(face.unknowns, max_total_nodes, wide))
             self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
@@ -90,7 +90,8 @@ class Workspace:
     @property
     def bytes(self) -> int:
         """Bytes of all buffers."""
-        return _bytes(self._shared) + sum(_bytes(x.tensors[::3]) for x in self._scratch)
+        once = {id(t): t for scratch in self._scratch for t in scratch.tensors}
+        return _bytes(tuple(once.values()))
 
     def bytes_per_node(self) -> float:
         """Bytes per node and layer that live until the commit, inputs not counted."""

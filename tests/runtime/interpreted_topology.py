@@ -26,7 +26,7 @@ def launch(
     checked: bool = True,
 ) -> dict[str, Any]:
     """One launch into guarded, poisoned buffers; `guards` says whether all guards survived."""
-    from boleir.runtime.topology import topology
+    from boleir.codegen.topology_kernel import topology
 
     total, requests = len(parents), len(cu_nodes) - 1
     buffers = [

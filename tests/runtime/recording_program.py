@@ -21,6 +21,7 @@ class RecordingProgram:
 
     def __init__(self, *, interpreted: bool = True) -> None:
         self.interpreted = interpreted
+        self.kernels: frozenset[str] = frozenset()
         self.launches: list[tuple[str, int, int, dict[str, Any]]] = []
 
     def bind(self, kernel: str, names: Sequence[str]) -> Start:

@@ -65,7 +65,7 @@ def test_a_serving_process_imports_no_compiler(served: dict[str, Any]) -> None:
 
 def test_kernels_start_in_order_and_commit_once(served: dict[str, Any], kernel: Kernel) -> None:
     layer = [name for name in kernel.interface.stages if name != "commit"]
-    assert served["started"] == [*layer, *layer, "commit"]
+    assert served["started"] == ["topology", *layer, *layer, "commit"]
     assert all(grid[0] > 0 and grid[1:] == [1, 1] for grid in served["grids"])
 
 

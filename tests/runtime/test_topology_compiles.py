@@ -17,7 +17,8 @@ import json, sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from boleir.runtime.topology import topology, warps_for
+from boleir.codegen.topology import warps_for
+from boleir.codegen.topology_kernel import topology
 
 def report(arch, nodes, depth, words):
     pointers = ("parents", "cu_nodes", "ancestors", "depth", "near", "flags")
