@@ -72,7 +72,8 @@ class Interface:
     """Elements of the folded factors per request; 0 when there are none."""
     folded_dtype: str
     unknowns: int
-    """Float32 planes of unknowns [unknowns, nodes, value_heads * d_v]; 0 under a replay commit."""
+    """Float32 planes of unknowns [unknowns, nodes, value_heads * d_v]; 0 when they stay in
+    registers."""
     table: tuple[str, ...]
     """Names of the pointers that the commit takes per layer, in order."""
     stages: tuple[str, ...]
@@ -113,16 +114,10 @@ def interface_of(lowered: Lowered) -> Interface:
     from boleir.codegen.emit.commit import table_columns
     from boleir.codegen.request import DTYPES
 
-    plan, shapes, schedule, context = (
-        lowered.plan,
-        lowered.shapes,
-        lowered.schedule,
-        lowered.context,
-    )
+    plan, shapes, context = lowered.plan, lowered.shapes, lowered.context
     names = {triton: torch for torch, triton in DTYPES.items()}
     folded, folded_dtype = _folded(lowered)
     taken = {name for kernel in lowered.kernels for name, _ in kernel.arguments}
-    stored = schedule.commit == "factors" and plan.pairs
 
     def operand(item: Input) -> Operand:
         heads, width = shapes.heads(item.kind), shapes.width(item.kind)
@@ -149,7 +144,7 @@ def interface_of(lowered: Lowered) -> Interface:
         planes=_planes(lowered) if "rows" in taken else 0,
         folded=folded,
         folded_dtype=names[folded_dtype],
-        unknowns=len(plan.pairs) if stored else 0,
+        unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
         table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
         aligned=_aligned_strides(lowered),
@@ -172,7 +167,7 @@ def _planes(lowered: Lowered) -> int:
 
 
 def _folded(lowered: Lowered) -> tuple[int, str]:
-    from boleir.codegen.emit.split import folded_dtype, folded_pieces, folded_tiles
+    from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
 
     context = lowered.context
     if context.schedule.fusion != "split":

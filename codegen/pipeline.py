@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from boleir.codegen.emit.commit import emit_commit
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.factors import emit_factors
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
-from boleir.codegen.emit.split import emit_factors, emit_values
-from boleir.codegen.emit.tiles import Context
+from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel
 from boleir.codegen.kernel_spec import KernelSpec

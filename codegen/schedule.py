@@ -87,6 +87,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the field."""
     _check_choices(schedule)
     _check_blocks(schedule, shapes)
+    _check_loop(schedule, shapes)
     _check_solver(schedule, plan, shapes)
 
 
@@ -116,6 +117,14 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
             raise InvalidSchedule(f"{name} {getattr(schedule, name)} is above the padded size {padded(size)}")
     if schedule.fusion == "split" and shapes.max_nodes > schedule.node_block:
         raise InvalidSchedule(f"split needs all {shapes.max_nodes} nodes in one block, node_block is {schedule.node_block}")
+
+
+def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
+    if looped(schedule, shapes) and schedule.gates != "prepare":
+        raise InvalidSchedule(
+            f"{shapes.max_nodes} nodes in blocks of {schedule.node_block} are walked in a loop, "
+            "which reads row scalars back: gates must be prepare"
+        )
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
@@ -156,6 +165,12 @@ def padded(size: int) -> int:
 def blocks(schedule: Schedule, shapes: Shapes) -> int:
     """Node blocks of a request."""
     return -(-shapes.max_nodes // schedule.node_block)
+
+
+def looped(schedule: Schedule, shapes: Shapes) -> bool:
+    """Whether a kernel walks the node blocks in a loop. The blocks of a static tree are written out
+    instead, since what is known of each makes it shorter."""
+    return blocks(schedule, shapes) > 1 and shapes.parents is None
 
 
 def block_depth(schedule: Schedule, shapes: Shapes) -> int:

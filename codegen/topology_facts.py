@@ -1,20 +1,34 @@
-"""What a compiler may assume about ancestry: everything for a static tree, only the bounds for a dynamic one."""
+"""What a compiler may assume about ancestry: all of it for a static tree, bounds for a dynamic one."""
 
 from __future__ import annotations
 
-from boleir.codegen.emit.tiles import Context
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from boleir.codegen.schedule import block_depth
+
+if TYPE_CHECKING:
+    from boleir.codegen.emit.context import Context
+
+ROLLED_SWEEPS = 16
+"""More sweeps than this become a loop of the kernel: unrolled, they cost seconds of compilation."""
+
+
+def is_chain(parents: tuple[int, ...] | None) -> bool:
+    """Whether a static tree is a chain: then ancestors are simply the nodes before."""
+    return parents is not None and parents == tuple(range(-1, len(parents) - 1))
 
 
 def alive(context: Context, b: int, a: int) -> bool:
-    """Whether any node of block `b` can have an ancestor in block `a` (always, unless the tree is static)."""
+    """Whether any node of block `b` can have an ancestor in block `a` (always, unless the tree is
+    static)."""
     parents = context.shapes.parents
     if parents is None:
         return True
     size = context.schedule.node_block
-    for node in range(b * size, min(len(parents), (b + 1) * size)):
+    for node in _nodes(context, b, parents):
         while node >= 0:
-            if a * size <= node < (a + 1) * size:
+            if node // size == a:
                 return True
             node = parents[node]
     return False
@@ -28,8 +42,13 @@ def sweeps_of_block(context: Context, b: int) -> int:
         return shapes.max_depth
     if shapes.parents is None:
         return steps * (block_depth(schedule, shapes) + 1) - 1
-    size = schedule.node_block
     depth: dict[int, int] = {}
-    for node in range(b * size, min(len(shapes.parents), (b + 1) * size)):
+    for node in _nodes(context, b, shapes.parents):
         depth[node] = depth.get(shapes.parents[node], -1) + 1
     return steps * (max(depth.values(), default=0) + 1) - 1
+
+
+def _nodes(context: Context, b: int, parents: tuple[int, ...]) -> Iterable[int]:
+    """Nodes of block `b` of a static tree."""
+    size = context.schedule.node_block
+    return range(b * size, min(len(parents), (b + 1) * size))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from boleir.codegen.emit.tiles import Context, arithmetic
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.text import arithmetic
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Mixed, Operand
 from boleir.codegen.rewrite import constant_value, is_constant

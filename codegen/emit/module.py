@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import textwrap
 
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
 from boleir.codegen.emit.prepare import planes
-from boleir.codegen.emit.split import folded_dtype, folded_pieces, folded_tiles
-from boleir.codegen.emit.tiles import Context
 from boleir.codegen.emit.writer import EmittedKernel
 
 

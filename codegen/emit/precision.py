@@ -1,4 +1,4 @@
-"""The precision plan: in how many pieces an operand enters a product, and which products are taken.
+"""The precision plan: in how many pieces an operand enters a product, and which are taken.
 
 bfloat16 tensor-core products accumulate in float32 and are exact in their operands. An operand that comes from
 memory in bfloat16 is one piece; a float32 one is split into a high and a low bfloat16 part, which together keep 16
@@ -32,7 +32,7 @@ class Precision:
     def pieces(self, writer: Writer, name: str, dtype: str = "fp32") -> Pieces:
         """Split the tile `name` of element type `dtype`; lines are written once per call."""
         if self.plan in ("ieee", "tf32"):
-            return Pieces((name if dtype == "fp32" else writer.let(f"{name}_f", f"{name}.to(tl.float32)"),))
+            return Pieces((name if dtype == "fp32" else writer.let(f"{name}_f32", f"{name}.to(tl.float32)"),))
         if dtype == "bf16":
             return Pieces((name,))
         high = writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)")

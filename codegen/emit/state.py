@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import Tiles
 
 
 def load_state(tiles: Tiles) -> list[str]:
-    """Loads of the state tile [B_V, key chunk] of each chunk; a padding row (slot -1) reads slot 0 and ignores it."""
+    """Loads of the state tile [B_V, key chunk] of each chunk; a padding row (slot -1) reads slot 0
+    and ignores it."""
     w, c = tiles.writer, tiles.context
     w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
     pool, stride = w.arg("state", "*" + c.state_dtype), w.arg("state_stride", "i64")
-    w.let("state_rows", f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride} + (head * D_V + value)[:, None] * D_K")
+    row = "(head * D_V + value)[:, None] * D_K"
+    w.let("state_rows", f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride} + {row}")
     names = []
     for chunk in range(c.key_chunks):
         key = tiles.key_name(chunk)
@@ -20,7 +23,7 @@ def load_state(tiles: Tiles) -> list[str]:
             tests.append("(value < D_V)[:, None]")
         if (chunk + 1) * c.schedule.b_k > c.shapes.d_k:
             tests.append(f"({key} < D_K)[None, :]")
-        mask = f", mask={' & '.join(tests)}, other=0.0" if tests else ""
+        mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
         name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"
         names.append(w.let(name, f"tl.load(state_rows + {key}[None, :]{mask})"))
     return names

@@ -100,7 +100,9 @@ class Writer:
         memo, issued = dict(self.memo), set(self._issued)
         yield
         self._indent -= 1
-        self.memo, self._issued = memo, issued
+        self.memo.clear()
+        self.memo.update(memo)
+        self._issued = issued
 
     def kernel(
         self, name: str, doc: str, grid: Grid, *, warps: int, stages: int = 1, pdl: bool = False,
@@ -134,25 +136,18 @@ def _signature(name: str, arguments: Iterable[str]) -> list[str]:
     return [*lines, current, "):"]
 
 
-def folded(line: str) -> list[str]:
+def folded(line: str, hang: int = 4) -> list[str]:
     """`line` in pieces of at most `WIDTH` columns, continued inside its outermost brackets."""
     if len(line) <= WIDTH or line.lstrip().startswith("#"):
         return [line]
     places = _breaks(line)
     if not places:
-        name, _, value = line.partition(" = ")
-        if value.startswith("(") or not value:
-            return [line]
-        return folded(f"{name} = ({value})")
+        name, equals, value = line.partition(" = ")
+        return [line] if not equals or value.startswith("(") else folded(f"{name} = ({value})")
     outer = min(depth for _, depth in places)
     at = max(place for place, depth in places if depth == outer)
-    indent = len(line) - len(line.lstrip()) + (0 if line.startswith(_CONTINUED) else 4)
-    rest = " " * indent + line[at:].lstrip()
-    return [line[:at].rstrip(), *(folded(rest) if len(rest) < len(line) else [rest])]
-
-
-_CONTINUED = "        " * 8
-"""No line of a kernel starts this far in."""
+    indent = " " * (len(line) - len(line.lstrip()) + hang)
+    return [line[:at], *folded(indent + line[at:].lstrip(), hang=0)]
 
 
 def _breaks(line: str) -> list[tuple[int, int]]:

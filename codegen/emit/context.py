@@ -1,0 +1,132 @@
+"""What all emission helpers look at: plan, shapes and schedule, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from boleir.codegen.plan import Plan, Scalar
+from boleir.codegen.request import DTYPES, Shapes
+from boleir.codegen.schedule import Schedule, blocks, looped
+from boleir.errors import Span
+from boleir.ir import Expr, Kind
+
+LOG2_E = "1.4426950408889634"
+LARGEST = "3.0e38"
+"""Above this a number counts as not finite."""
+
+OWN, EARLIER = 0, 1
+"""The two node blocks that a looped kernel holds at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Plan, shapes and schedule of one kernel."""
+
+    plan: Plan
+    shapes: Shapes
+    schedule: Schedule
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Values of `d_k` and `d_v`."""
+        return {"d_k": self.shapes.d_k, "d_v": self.shapes.d_v}
+
+    @property
+    def blocks(self) -> int:
+        """Node blocks per request."""
+        return blocks(self.schedule, self.shapes)
+
+    @property
+    def looped(self) -> bool:
+        """Whether the blocks are walked by a loop of the kernel instead of being written out."""
+        return looped(self.schedule, self.shapes)
+
+    @property
+    def dtype(self) -> str:
+        """Triton's name of the vectors' format."""
+        return DTYPES[self.shapes.dtype]
+
+    @property
+    def state_dtype(self) -> str:
+        """Triton's name of the pool's format."""
+        return DTYPES[self.shapes.state_dtype]
+
+    @property
+    def out_dtype(self) -> str:
+        """Triton's name of the outputs' format."""
+        return DTYPES[self.shapes.out_dtype or self.shapes.dtype]
+
+    @property
+    def keeps_unknowns(self) -> bool:
+        """Whether verification stores the unknowns: for the commit, or for its own later blocks."""
+        return bool(self.plan.pairs) and (self.looped or self.schedule.commit == "factors")
+
+    @property
+    def watches_values(self) -> bool:
+        """Whether kernels look for non-finite value entries themselves: with inline gates no
+        earlier kernel has."""
+        return self.schedule.gates == "inline"
+
+    @property
+    def scalars_needed(self) -> tuple[Scalar, ...]:
+        """Row scalars that the system of the tree needs; guards of value vectors only where they
+        are already there."""
+        scalars = self.plan.scalars
+        return (
+            tuple(s for s in scalars if s.watches is not Kind.VALUE)
+            if self.watches_values
+            else scalars
+        )
+
+    @property
+    def key_chunks(self) -> int:
+        """Pieces in which the key dimension is walked."""
+        return -(-self.shapes.d_k // self.schedule.b_k)
+
+    @property
+    def value_tiles(self) -> int:
+        """Value tiles per head."""
+        return -(-self.shapes.d_v // self.schedule.b_v)
+
+    @property
+    def reserved(self) -> set[str]:
+        """Names that local variables leave to inputs and row scalars."""
+        plan = self.plan
+        inputs = {str(x.name) for x in (*plan.form.recurrence.inputs, *plan.tokens)}
+        return inputs | {s.name for s in plan.scalars}
+
+    def block(self, stem: str, number: int) -> str:
+        """`stem` with the block it belongs to, where there are several."""
+        if self.blocks == 1:
+            return stem
+        if self.looped:
+            return stem if number == OWN else f"{stem}_earlier"
+        return f"{stem}_{number}"
+
+    def pair(self, stem: str, b: int, a: int) -> str:
+        """`stem` with the two blocks it couples, where there are several."""
+        if b == a or self.looped:
+            return self.block(stem, a)
+        return f"{stem}_{b}_{a}"
+
+    def first_node(self, number: int) -> str:
+        """First node of a block, as text."""
+        if self.looped:
+            return f"{'block' if number == OWN else 'earlier'} * NODE_BLOCK"
+        return str(number * self.schedule.node_block)
+
+
+def place(*exprs: Expr | None) -> Span | None:
+    """Where the outermost part of the first expression with a known place was written."""
+    return next((span for expr in exprs if expr is not None for span in _spans(expr)), None)
+
+
+def _spans(expr: Expr) -> Iterator[Span]:
+    queue, seen = [expr], {expr.key}
+    for node in queue:
+        if node.span is not None:
+            yield node.span
+        fresh = [child for child in node.children if child.key not in seen]
+        seen |= {child.key for child in fresh}
+        queue += fresh

@@ -1,0 +1,113 @@
+"""Convolution programs of the prepare kernel: one head of one input, one block of nodes."""
+
+from __future__ import annotations
+
+from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.text import arithmetic, call, stem
+from boleir.codegen.emit.writer import Writer
+from boleir.codegen.plan import Mixed, NoKernel, Scalar
+from boleir.codegen.rewrite import constant_value, is_constant
+from boleir.codegen.schedule import padded
+from boleir.ir import Call, Dot, Expr, Input, walk
+
+
+def scalar_source(context: Context, scalar: Scalar) -> Mixed | None:
+    """The mixed input whose convolution program computes `scalar`; None for a scalar program.
+
+    Raises `NoKernel` when it needs several inputs, one of them convolved.
+    """
+    plan = context.plan
+    sources = {
+        m.item.key: m
+        for node in walk(scalar.expr)
+        if isinstance(node, Input) and (m := plan.is_mixed(node)) is not None
+    }
+    if not sources:
+        return None
+    others = [n for n in walk(scalar.expr) if isinstance(n, Input) and n.key not in sources]
+    if len(sources) > 1 or others:
+        raise NoKernel(
+            f"the scalar {scalar.name} needs several inputs of which some are convolved; "
+            "prepare cannot compute it",
+            mend="schedule gates=inline",
+        )
+    return next(iter(sources.values()))
+
+
+def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: bool) -> None:
+    """The body of the branch for input `m`, whose programs start with unit `first`."""
+    shapes, dtype, taps = context.shapes, context.dtype, range(m.width - 1)
+    width = shapes.width(m.source.kind)
+    w.comment(f"{m.source.name}: convolution, then {', '.join(m.functions) or 'nothing'}")
+    unit = f"(unit - {first})" if first else "unit"
+    w.let("channel", f"tl.arange(0, {padded(width)})")
+    w.let("column", f"{unit} * {width} + channel")
+    w.let("packed", f"{m.offset} + column" if m.offset else "column")
+    w.let("live", f"channel < {width}")
+    w.let("exists", "inside[:, None] & live[None, :]")
+    pointer = w.arg(m.source.name, "*" + dtype)
+    stride = w.arg(f"{m.source.name}_stride", "i64")
+    w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
+    window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
+    w.let("window_row", f"{window} + packed * {m.width - 1}")
+    w.comment("all loads first: one latency instead of one for each tap")
+    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
+    for tap in taps:
+        at = f"{near} + row * {entries}" + (f" + {tap}" if tap else "")
+        w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
+    own = f"{pointer} + row[:, None] * {stride} + column[None, :]"
+    w.let("own", f"tl.load({own}, mask=exists, other=0.0)")
+    weights = f"{w.arg('conv_weight', '*' + dtype)} + packed * {m.width}"
+    for tap in range(m.width):
+        back = m.width - 1 - tap
+        at = f"{weights} + {back}" if back else weights
+        w.let(f"weight_{tap}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
+    for tap in taps:
+        _load_tap(w, m, tap, f"{pointer} + (first + near_{tap})[:, None] * {stride}")
+    w.let("total", "weight_0[None, :] * own.to(tl.float32)")
+    for tap in taps:
+        value = f"tap_{tap}.to(tl.float32) + old_{tap}.to(tl.float32)"
+        w.let("total", f"total + weight_{tap + 1}[None, :] * ({value})")
+    for fn in m.functions:
+        w.let("total", call(fn, "total", w))
+    mixed = w.arg("mixed", "*" + dtype)
+    w.let("stored", f"total.to({mixed}.dtype.element_ty)")
+    at = f"{mixed} + row[:, None] * CONV_CHANNELS + packed[None, :]"
+    w.line(f"tl.store({at}, stored, mask=exists)")
+    if scalars:
+        _vector_scalars(context, w, m, first)
+
+
+def _load_tap(w: Writer, m: Mixed, tap: int, row: str) -> None:
+    """The ancestor that a tap reads: a node of the tree, or an entry of the committed window."""
+    last = m.width - 1
+    w.let("in_tree", f"exists & (near_{tap} >= 0)[:, None]")
+    w.let("in_window", f"exists & ((near_{tap} < 0) & (near_{tap} >= -{last}))[:, None]")
+    w.let(f"tap_{tap}", f"tl.load({row} + column[None, :], mask=in_tree, other=0.0)")
+    old = f"window_row[None, :] + ({last} + near_{tap})[:, None]"
+    w.let(f"old_{tap}", f"tl.load({old}, mask=in_window, other=0.0)")
+
+
+def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
+    """Row scalars that depend on the input just convolved, from the values as stored."""
+    mine = [s for s in context.plan.scalars if scalar_source(context, s) == m]
+    if not mine:
+        return
+    w.let("value", "stored.to(tl.float32)")
+    for scalar in mine:
+        w.origin(scalar.name, place(scalar.expr))
+        index = context.plan.scalars.index(scalar)
+        value = w.let(scalar.name, _spell(context, w, m, scalar.expr))
+        plane = f"({index} * VALUE_HEADS + unit" + (f" - {first})" if first else ")")
+        at = f"{w.arg('rows', '*fp32')} + {plane} * {w.arg('capacity', 'i64')} + row"
+        w.line(f"tl.store({at}, {value}, mask=inside)")
+
+
+def _spell(context: Context, w: Writer, m: Mixed, expr: Expr) -> str:
+    if is_constant(expr):
+        return repr(constant_value(expr, context.dims))
+    if isinstance(expr, Dot) and expr.left == m.item and expr.right == m.item:
+        return w.temp("tl.sum(value * value, axis=1)", stem(expr))
+    if isinstance(expr, Call) and expr.fn == "sum" and expr.arg == m.item:
+        return w.temp("tl.sum(value, axis=1)", stem(expr))
+    return arithmetic(expr, lambda child: _spell(context, w, m, child), w)

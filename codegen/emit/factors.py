@@ -1,0 +1,169 @@
+"""The factors kernel of the split schedule: once per head, what all value tiles share.
+
+For one pair per token the solve folds into the readout: with A = (I+G)^-1 and F = C A,
+
+    O = D_P Q S + F (r - e^T S) + (N - F M) nu        (N, M: the Gram tiles of pure writes)
+
+so this kernel computes F (and N - F M) per head, and the value kernel only reads the state and
+multiplies. Folded tiles are stored as two bfloat16 pieces, ready for tensor cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
+from boleir.codegen.emit.output import path_decay, poisoned
+from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.prepare import prepared_planes
+from boleir.codegen.emit.system import System
+from boleir.codegen.emit.text import product
+from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.codegen.plan import Operand
+from boleir.codegen.topology_facts import sweeps_of_block
+from boleir.ir import Kind
+
+DECODE = """\
+program = tl.program_id(0)
+head = program % VALUE_HEADS
+request = program // VALUE_HEADS"""
+
+CELL = "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]"
+"""Offsets of the entries of a folded tile."""
+
+
+def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
+    """One program per request and value head: G, C, (I+G)^-1 and their product, nodes on rows.
+
+    With nodes on rows a thread tests few ancestor words against constant bits, which is cheaper
+    than the transpose.
+    """
+    w = Writer(context.reserved)
+    context = replace(context, schedule=replace(context.schedule, orientation="nodes"))
+    tiles = Tiles(context, w)
+    system = System(tiles, Precision(context.schedule.precision))
+    tiles.request(DECODE)
+    tiles.channels()
+    tiles.node_block(0)
+    if pdl:
+        w.line("tl.extra.cuda.gdc_wait()")
+        w.comment("after the wait: a value program that runs knows that all before this is done")
+        w.line("tl.extra.cuda.gdc_launch_dependents()")
+    tiles.ancestors(0, 0)
+    kinds = {Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}
+    tiles.prefetch(frozenset(kinds))
+    tiles.scalars(0)
+    _hand_over(context, tiles)
+    _folded(context, tiles, system)
+    return w.kernel(
+        "factors",
+        "Once per head: the system of the tree, solved and folded into the readout.",
+        (f"{context.shapes.value_heads} * batch", "1", "1"),
+        warps=context.schedule.factor_warps,
+        pdl=pdl,
+    )
+
+
+def _hand_over(context: Context, tiles: Tiles) -> None:
+    """Store what the value kernel multiplies rows by; NaN for the output of nodes below a
+    non-finite input."""
+    w, plan, parts = tiles.writer, context.plan, handover(context)
+    w.section("for the value kernel: what multiplies rows, NaN below a non-finite input")
+    values = {name: name for name in parts.others}
+    out = [f for f in (path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)) if f]
+    w.let("poisoned", poisoned(tiles, 0))
+    values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
+    if plan.pairs:
+        pair = plan.pairs[0]
+        operand = replace(pair.erase, scalars=parts.erase_scalars)
+        erase = [f for f in (path_decay(context, pair.after_decay, 0), tiles.scale(operand, 0)) if f]
+        values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
+    first = prepared_planes(context)
+    for number, name in enumerate(parts.names):
+        at = tiles.plane_at(first + number, name, "head", 0)
+        w.line(f"tl.store({at}, {values[name]}, mask=inside)")
+
+
+def _folded(context: Context, tiles: Tiles, system: System) -> None:
+    plan, w, precision = context.plan, tiles.writer, system.precision
+    results = []
+    fold = _pair_fold(context, system) if plan.pairs else None
+    for m, write in enumerate(plan.writes):
+        w.section("pure writes: N - F M")
+        own = None if plan.inclusive else plan.own_writes[m] or "0.0"
+        tile = _readout_tile(context, system, f"write_readout{m or ''}", write.key, own)
+        if fold is not None:
+            pair = plan.pairs[0]
+            seen = system.coupling(
+                f"minus_seen{m or ''}", 0, 0, pair.erase, write.key, pair.after_decay,
+                sign="-", strict=True,
+            )  # fmt: skip
+            precision.dot(w, tile, precision.pieces(w, fold), precision.pieces(w, seen), tile)
+        results.append(tile)
+    if fold is not None:
+        common = handover(context).common
+        if common:
+            w.comment("a bad node has a zero column in F, which NaN must not spoil")
+            w.let(fold, f"{fold} * tl.where(finite, {product(*common)}, 0.0)[None, :]")
+        results.insert(0, fold)
+    _store_folded(context, w, precision, results)
+
+
+def _pair_fold(context: Context, system: System) -> str:
+    plan = context.plan
+    pair = plan.pairs[0]
+    system.writer.section("G (with a minus sign) and C")
+    own = None if plan.inclusive else plan.own_pairs[0] or "0.0"
+    minus_g = system.coupling(
+        "minus_g", 0, 0, pair.erase, pair.write, pair.after_decay, sign="-", strict=True
+    )
+    return _fold(context, system, minus_g, _readout_tile(context, system, "readout", pair.write, own))
+
+
+def _store_folded(
+    context: Context, w: Writer, precision: Precision, results: list[str]
+) -> None:
+    folded = w.arg("folded", "*" + folded_dtype(context))
+    count = len(results) * folded_pieces(context)
+    w.section("store the folded tiles, piece by piece")
+    w.let("place", f"{folded} + program.to(tl.int64) * {count} * (NODE_BLOCK * NODE_BLOCK)")
+    w.let("cell", CELL)
+    pieces = [piece for tile in results for piece in precision.pieces(w, tile).names]
+    for number, piece in enumerate(pieces):
+        w.line(f"tl.store({piece_at(number)}, {piece})")
+
+
+def piece_at(number: int) -> str:
+    """Addresses of a piece of a folded tile, relative to the program's `place`."""
+    return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
+
+
+def _readout_tile(
+    context: Context, system: System, name: str, written: Operand, own: str | None
+) -> str:
+    plan = context.plan
+    return system.coupling(
+        name, 0, 0, plan.query, written, plan.query_after_decay, strict=own is not None,
+        own=None if own in (None, "0.0") else own,
+    )  # fmt: skip
+
+
+def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:
+    """F = C (I+G)^-1."""
+    w, precision = system.writer, system.precision
+    sweeps = sweeps_of_block(context, 0)
+    if not sweeps:
+        return readout
+    if context.schedule.solver == "inverse" and precision.plan == "fp32":
+        rough, correction = system.rough_inverse("inverse", 0, minus_g, sweeps)
+        w.section("F = C Y (I + E + E^2), with the rough inverse Y exact in bfloat16")
+        precision.dot(w, "fold", precision.thirds(w, readout), Pieces((rough,)))
+        pieces = precision.pieces(w, "fold")
+        return precision.dot(w, "fold", pieces, precision.pieces(w, correction), "fold")
+    build = system.inverse if context.schedule.solver == "inverse" else system.product
+    inverse = build("inverse", 0, minus_g, sweeps)
+    w.section("F = C (I+G)^-1")
+    pieces = precision.pieces(w, readout)
+    return precision.dot(w, "fold", pieces, precision.pieces(w, inverse))

@@ -1,0 +1,83 @@
+"""What the factors kernel of a split schedule hands to the value kernel, and in which form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boleir.codegen.emit.context import Context
+from boleir.codegen.rewrite import split_factors, split_scale
+from boleir.ir import Expr, Kind, Mul, walk
+
+
+def folded_tiles(context: Context) -> int:
+    """T x T tiles that the factors kernel hands over."""
+    return (1 if context.plan.pairs else 0) + len(context.plan.writes)
+
+
+def folded_pieces(context: Context) -> int:
+    """Pieces a folded tile is stored in."""
+    return 2 if context.schedule.precision == "fp32" else 1
+
+
+def folded_dtype(context: Context) -> str:
+    """Element type of the stored pieces."""
+    return "bf16" if context.schedule.precision in ("fp32", "bf16") else "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How row scalars are divided between the two kernels.
+
+    Scalars common to the target and the erase vector of the pair multiply columns of F. What else
+    scales the erased part and the output is multiplied out by the factors kernel, one plane each;
+    scalars inside value vectors follow.
+    """
+
+    common: tuple[str, ...]
+    target: Expr | None
+    erase_scalars: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Variables of the value kernel, in the order of their planes."""
+        return ("out_row", *(("erase_row",) if self.target is not None else ()), *self.others)
+
+
+def handover(context: Context) -> Handover:
+    """Divide the row scalars of a plan."""
+    plan = context.plan
+    common, target, erase = _divided_pair(context)
+    inside = [target, plan.direct, plan.gain, *(write.value for write in plan.writes)]
+    vectors = [v for x in inside if x is not None for v in walk(x) if v.kind is not Kind.HEAD]
+    scalars = [n for v in vectors for n in v.children if n.kind is Kind.HEAD]
+    used = {n.key for n in scalars} | {f.key for n in scalars for f in split_factors(n)}
+    others = tuple(s.name for s in plan.scalars if s.expr.key in used)
+    return Handover(common, target, erase, others)
+
+
+def _divided_pair(context: Context) -> tuple[tuple[str, ...], Expr | None, tuple[str, ...]]:
+    """Scalars common to target and erase vector, the target without them, the other erase scalars."""
+    plan = context.plan
+    if not plan.pairs:
+        return (), None, ()
+    by_expr = {s.expr: s.name for s in plan.scalars}
+    factors, target = split_scale(plan.pairs[0].target)
+    erase = list(plan.pairs[0].erase.scalars)
+    common: list[str] = []
+    kept: list[Expr] = []
+    for factor in factors:
+        name = by_expr.get(factor)
+        if name in erase:
+            common.append(name)
+            erase.remove(name)
+        else:
+            kept.append(factor)
+    for factor in reversed(kept):
+        target = Mul(target.kind, factor, target)
+    return tuple(common), target, tuple(erase)
+
+
+def handed_planes(context: Context) -> int:
+    """Planes of the row buffer that the factors kernel writes for the value kernel."""
+    return len(handover(context).names)

@@ -1,0 +1,78 @@
+"""What every kernel that writes outputs shares: decode, poison, the store."""
+
+from __future__ import annotations
+
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.tiles import Tiles
+
+DECODE = """\
+program = tl.program_id(0)
+value_tile = program % VALUE_TILES
+head = program // VALUE_TILES % VALUE_HEADS
+request = program // (VALUE_TILES * VALUE_HEADS)"""
+"""Lines that find what a program of one value tile works on."""
+
+WAITING = "what follows reads results of the previous kernel"
+
+
+def value_grid(context: Context) -> tuple[str, str, str]:
+    """Grid of a kernel with one program per value tile."""
+    return (f"{context.value_tiles * context.shapes.value_heads} * batch", "1", "1")
+
+
+def path_decay(context: Context, after_decay: bool, b: int) -> str | None:
+    """P of a node, or of its parent; None when the state does not decay."""
+    if context.plan.log_decay is None:
+        return None
+    c, g = context.block("c", b), context.block("g", b)
+    return f"tl.exp({c})" if after_decay else f"tl.exp({c} - {g})"
+
+
+def poisoned(tiles: Tiles, b: int) -> str:
+    """Mask of the nodes of block `b` with a non-finite input on their path."""
+    first_of_word = {tiles.word_index(a): a for a in reversed(range(b + 1))}
+    tests = []
+    for a in sorted(first_of_word.values()):
+        bad = " | ".join(tiles.bad_nodes(b, a))
+        tests.append(f"({tiles.ancestors(b, a)} & {bad if bad.isidentifier() else f'({bad})'}) != 0")
+    return tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
+
+
+def poison(tiles: Tiles, b: int, out: str, mask: str) -> None:
+    """Write NaN to the outputs of the nodes in `mask`."""
+    name = tiles.writer.let(tiles.context.block("poisoned", b), mask)
+    tiles.writer.let(out, f'tl.where({tiles.across(name)}, float("nan"), {out})')
+
+
+def output_rows(tiles: Tiles) -> tuple[str, str]:
+    """Pointer to the program's first output row, and the token stride in 32 bits."""
+    w, c = tiles.writer, tiles.context
+    key = ("output_rows",)
+    if key not in w.memo:
+        pointer, stride = w.arg("out", "*" + c.out_dtype), w.arg("out_stride", "i64")
+        w.memo[key] = w.let("out_rows", f"{pointer} + first * {stride} + head * D_V")
+        w.let("out_step", f"{stride}.to(tl.int32)")
+    return w.memo[key], "out_step"
+
+
+def store_output(tiles: Tiles, b: int, out: str) -> None:
+    """Store an output tile: zero for a padding row."""
+    w, c = tiles.writer, tiles.context
+    w.let(out, f"tl.where(slot >= 0, {out}, 0.0)")
+    rows, step = output_rows(tiles)
+    row = tiles.across(f"{c.block('node', b)} * {step}")
+    value = f"{out}.to({w.arg('out', '*' + c.out_dtype)}.dtype.element_ty)"
+    at = f"{rows} + {row} + {tiles.along('value')}"
+    w.line(f"tl.store({at}, {value}, mask={tiles.value_mask(b)})")
+
+
+def unknowns_at(tiles: Tiles, p: int, b: int) -> str:
+    """Addresses of the unknowns of pair `p` and block `b`, float32 [pairs, nodes, heads * d_v]."""
+    w, node = tiles.writer, tiles.context.block("node", b)
+    key = ("unknown_rows", p)
+    if key not in w.memo:
+        plane = f"({p} * {w.arg('capacity', 'i64')} + first)" if p else "first"
+        at = f"{w.arg('unknowns', '*fp32')} + {plane} * (VALUE_HEADS * D_V) + head * D_V"
+        w.memo[key] = w.temp(at, f"u{p or ''}_rows")
+    row = tiles.across(f"{node} * (VALUE_HEADS * D_V)")
+    return f"{w.memo[key]} + {row} + {tiles.along('value')}"
