@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from boleir.check.check import KernelRun
+from boleir.check.inputs import Shape
 
 if TYPE_CHECKING:
     from boleir.check.inputs import Sample
+    from boleir.ir import Recurrence
     from boleir.runtime.kernel import Kernel
 
 
@@ -54,3 +56,44 @@ class KernelUnderCheck:
     def _tensor(self, values: Any, dtype: str) -> torch.Tensor:
         tensor = torch.as_tensor(np.ascontiguousarray(values))
         return tensor.to(device=self.kernel.device, dtype=getattr(torch, dtype))
+
+
+class Runnable(NamedTuple):
+    """Kernels that can run on this machine, and the samples they are made for."""
+
+    kernels: dict[str, KernelUnderCheck]
+    shape: Shape
+    nodes: int
+    reason: str
+    """Why there are none, or empty."""
+
+
+def kernels_here(recurrence: Recurrence) -> Runnable:
+    """The kernels of `recurrence` on the GPU present; interpreted with TRITON_INTERPRET=1.
+
+    None without either, and none for a recurrence that has no kernels.
+    """
+    from boleir.codegen.plan import NoKernel
+    from boleir.runtime.api import compile
+    from boleir.runtime.jit import interpreting
+
+    shape, nodes = Shape(2, 4, 128, 96), 64
+    if interpreting():
+        shape, nodes = Shape(1, 2, 32, 24), 9
+    elif not torch.cuda.is_available():
+        return Runnable({}, shape, nodes, "there is no GPU here to run the kernels on")
+    try:
+        kernel = compile(
+            recurrence,
+            key_heads=shape.key_heads,
+            value_heads=shape.value_heads,
+            d_k=shape.d_k,
+            d_v=shape.d_v,
+            max_nodes=nodes,
+            max_depth=nodes - 1,
+            out_dtype="float32",
+        )
+    except NoKernel as error:
+        return Runnable({}, shape, nodes, str(error))
+    place = kernel.target or "interpreted"
+    return Runnable({place: KernelUnderCheck(kernel)}, shape, nodes, "")

@@ -22,6 +22,8 @@ FLOAT64_LIMIT = 1e-9
 """Per-node error that float64 may show between walk and closed form, over all adversarial cases."""
 KERNEL_LIMIT = 2e-5
 """Per-node error of a kernel with the default precision plan."""
+KERNEL_FLOOR = 1e-30
+"""Inputs are of order 1: what has decayed to less than this is close to where float32 ends."""
 SCALE_FLOOR = 1e-30
 """Nodes whose output is this much smaller than the largest are measured against that instead:
 below it, float64 itself has lost the digits to underflow."""
@@ -86,18 +88,18 @@ def check(
     return Report(recurrence.name, tuple(findings), tuple(notes))
 
 
-def node_errors(output: Array, reference: Array) -> Array:
+def node_errors(output: Array, reference: Array, least: float = 0.0) -> Array:
     """Per node (first axis): norm of the difference over the norm of the reference.
 
-    Where both are zero the error is 0; see `SCALE_FLOOR` for nodes that underflow. NaN counts as
-    infinite.
+    Where both are zero the error is 0; see `SCALE_FLOOR` for nodes that underflow. `least` is a
+    norm below which nobody looks. NaN counts as infinite.
     """
     count = len(reference)
     difference = np.asarray(output, dtype=np.float64) - reference
     with np.errstate(over="ignore"):
         size = np.linalg.norm(reference.reshape(count, -1), axis=1)
         error = np.linalg.norm(difference.reshape(count, -1), axis=1)
-    floor = SCALE_FLOOR * np.max(size, initial=0.0)
+    floor = max(least, SCALE_FLOOR * np.max(size, initial=0.0))
     scale = np.maximum(np.maximum(size, floor), np.finfo(np.float64).tiny)
     return np.nan_to_num(error / scale, nan=np.inf)
 
@@ -192,10 +194,11 @@ def _kernel_finding(
         drawn = sample(form, case, shape, nodes=nodes, seed=seed, rounding=round_bf16)
         walk = sequential(form.recurrence, **drawn.arguments, keep=(drawn.accepted,))
         run = kernel(drawn)
-        worst.take(node_errors(run.output, walk.output), case, "output")
+        worst.take(node_errors(run.output, walk.output, KERNEL_FLOOR), case, "output")
         if run.state is not None and drawn.accepted >= 0:
             reference = walk.states[drawn.accepted]
-            worst.take(node_errors(run.state[None], reference[None]), case, "commit")
+            error = node_errors(run.state[None], reference[None], KERNEL_FLOOR)
+            worst.take(error, case, "commit")
     return Finding(
         f"kernel {name} against the float64 walk",
         len(over),

@@ -1,4 +1,7 @@
-"""`bolec check`: is the closed form the recurrence? In exact arithmetic, in float64, on the GPU."""
+"""`bolec check`: is the closed form the recurrence? In exact arithmetic, in float64, on the GPU.
+
+Kernels are checked where they can run: on the GPU present, or interpreted with TRITON_INTERPRET=1.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,20 @@ def run(args: argparse.Namespace) -> int:
     """Check and say what was run and how far off it was; fail when something disagrees."""
     recurrence = find_recurrence(args.recurrence)
     from boleir.check.check import check
+    from boleir.runtime.check_kernel import kernels_here
 
     with Progress(quiet=args.quiet) as progress:
-        result = check(recurrence, trees=args.trees, seed=args.seed, progress=progress)
+        progress("compiling the kernels")
+        here = kernels_here(recurrence)
+        result = check(
+            recurrence,
+            trees=args.trees,
+            seed=args.seed,
+            kernels=here.kernels,
+            kernel_shape=here.shape,
+            kernel_nodes=here.nodes,
+            progress=progress,
+        )
     if args.json:
         print_json(result.to_json())
     else:
