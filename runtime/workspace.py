@@ -65,18 +65,26 @@ class Workspace:
         def buffer(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
             return torch.empty(shape, dtype=dtype, device=device)
 
-        def handed_on() -> tuple[torch.Tensor, torch.Tensor]:
-            rows = buffer(face.planes, face.value_heads, max_total_nodes)
-            return rows, buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
-
-        shared = handed_on()
         wide = face.value_heads * face.d_v
+        kept = "unknowns" in face.table  # else only blocks of one verification exchange them
+
+        def unknowns() -> torch.Tensor:
+            return buffer(face.unknowns, max_total_nodes, wide)
+
+        def handed_on() -> tuple[torch.Tensor, ...]:
+            rows = buffer(face.planes, face.value_heads, max_total_nodes)
+            folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
+            return rows, folded, *([] if kept else [unknowns()])
+
+        common = handed_on()
         self._scratch = []
+        self._kept: list[torch.Tensor] = []
         for _ in range(layers):
-            rows, folded = shared if share else handed_on()
-            mixed = buffer(max_total_nodes, face.conv_channels, dtype=activation)
-            tensors = (mixed, rows, folded, buffer(face.unknowns, max_total_nodes, wide))
+            own = [buffer(max_total_nodes, face.conv_channels, dtype=activation)]
+            own += [unknowns()] if kept else []
+            tensors = (own[0], *(common if share else handed_on()), *own[1:])
             self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
+            self._kept += own
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
         """-1 for every request: no track slot, no track node."""
         self.tables = PointerTables(layers * len(face.table), device)
@@ -95,8 +103,7 @@ class Workspace:
 
     def bytes_per_node(self) -> float:
         """Bytes per node and layer that live until the commit, inputs not counted."""
-        kept = sum(_bytes(x.tensors[::3]) for x in self._scratch)
-        return kept / max(1, self.layers * self.max_total_nodes)
+        return _bytes(self._kept) / max(1, self.layers * self.max_total_nodes)
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> int:

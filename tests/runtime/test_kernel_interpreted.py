@@ -29,7 +29,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "horner, two blocks": {"node_block": 16},
     "levels": {"solver": "levels"},
     "levels, nodes on rows": {"solver": "levels", "orientation": "nodes"},
-    "levels, two blocks": {"solver": "levels", "node_block": 16, "gates": "inline"},
+    "levels, two blocks": {"solver": "levels", "node_block": 16},
     "inverse": {"solver": "inverse"},
     "inverse, two blocks, stored": {"solver": "inverse", "node_block": 16, "commit": "factors"},
     "inverse, nodes on rows": {"solver": "inverse", "orientation": "nodes", "gates": "inline"},
