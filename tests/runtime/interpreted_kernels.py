@@ -16,6 +16,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.errors import LaunchError
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.workspace import Workspace
+from boleir.trees import shapes
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
 TREES = (
@@ -119,15 +120,39 @@ def too_shallow(shape: list[int]) -> dict[str, float]:
     return errors | {"cut": exact.output_error(batch, cut.verify(lying)[0])}
 
 
+def many_nodes(recurrence: str, schedules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Requests of up to 75 nodes, two ancestor words, committed beyond the first."""
+    trees = (
+        shapes.random(75, seed=5, max_depth=9),
+        (-1,),
+        shapes.random(66, seed=6, roots=4, max_depth=9),
+    )
+    reports = []
+    for schedule in schedules:
+        made = Harness(
+            recurrence, Shape(1, 1, 32, 16), max_nodes=80, max_depth=9, schedule=schedule
+        )
+        batch = made.batch(trees, (2, 0, 1), cases=[Case(keys="cosine", log_decay=-0.03)] * 3)
+        out, factors = made.verify(batch)
+        ends = [74, 0, 65]
+        made.kernel.commit(factors, batch.slot_tensor(ends), batch.pool, batch.slot_tensor())
+        found = zip(batch.samples, batch.slots, ends, strict=True)
+        states = [made.state_error(batch, s, x, n) for x, s, n in found if x is not None]
+        reports.append({"output": made.output_error(batch, out), "states": max(states)})
+    return reports
+
+
 def static_tree(shape: list[int]) -> dict[str, Any]:
-    """A kernel for one tree: its outputs, and what it says about another tree."""
-    parents = TREES[5]
+    """A kernel for one tree of two blocks: its outputs, and what it says about another tree."""
+    parents = shapes.random(20, seed=3, roots=2, max_depth=5)
+    blocks = {"precision": "ieee", "b_v": 16, "b_k": 32, "node_block": 16}
     made = Harness(
         "gdn",
         Shape(*shape),
         max_nodes=0,
         max_depth=0,
         tree=boleir.parents(*parents),
+        schedule=blocks,
     )
     batch = made.batch([parents, (), parents], [3, 1, 0])
     out, _ = made.verify(batch)

@@ -96,6 +96,18 @@ def _for_all() -> list[dict[str, Any]]:
     return [{**BASE, "gates": "inline"}, {**BASE, "node_block": 16, "commit": "factors"}]
 
 
+def test_more_nodes_than_a_word_has_bits(run_interpreted: Callable[..., Any]) -> None:
+    schedules = [
+        {"precision": "ieee", "b_v": 16, "b_k": 32, "node_block": size, **more}
+        for size, more in ((64, {}), (16, {"solver": "inverse"}), (32, {"commit": "factors"}))
+    ]
+    for report in run_interpreted(
+        f"{CHILD}:many_nodes", recurrence="gated_delta_rule", schedules=schedules
+    ):
+        assert report["output"] <= LIMIT, report
+        assert report["states"] <= LIMIT, report
+
+
 def test_far_apart_decays_cost_no_more_than_the_rounding_of_their_sum(
     run_interpreted: Callable[..., Any],
 ) -> None:
