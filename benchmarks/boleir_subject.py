@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import boleir
 import torch
+from boleir.codegen.schedule import Schedule
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
@@ -19,12 +20,15 @@ RECURRENCES = {("gdn", True): "gdn", ("gdn", False): "gated_delta_rule", ("kda",
 
 
 class BoleirSubject:
-    """Kernels of the default schedule; verify starts from packed q | k | v and raw gates."""
+    """Compiled kernels; verify starts from packed q | k | v and raw gates."""
 
-    name = "boleir"
     updates_in_place = False
 
-    def __init__(self, work: Workload, *, full: bool) -> None:
+    def __init__(
+        self, work: Workload, *, full: bool, schedule: Schedule | None = None, name: str = "boleir"
+    ) -> None:
+        """With `schedule` instead of the default one; `name` then tells them apart."""
+        self.name = name
         shape, row = work.shape, work.row
         self.work = work
         self.full = full
@@ -37,6 +41,8 @@ class BoleirSubject:
             d_v=shape.d_v,
             max_nodes=row.nodes,
             max_depth=row.depth,
+            schedule=schedule,
+            batch=row.batch,
         )
         self.trees = self._trees()
         # the harness runs one stage for all layers before the next: layers must not share rows

@@ -116,7 +116,7 @@ def scheduled(request: Request, choices: Mapping[str, Any]) -> Schedule | None:
         shapes.key_heads,
         shapes.value_heads,
     )
-    return replace(default_schedule(plan, shapes), **choices)
+    return replace(default_schedule(plan, shapes, request.batch), **choices)
 
 
 def lower_one(
@@ -128,7 +128,14 @@ def lower_one(
         if show is not None:
             show(step, step_text(step, result))
 
-    made = lower(request.recurrence, request.shapes, schedule=schedule, target=target, watch=watch)
+    made = lower(
+        request.recurrence,
+        request.shapes,
+        schedule=schedule,
+        target=target,
+        batch=request.batch,
+        watch=watch,
+    )
     try:
         check(footprint(made.schedule, made.plan, made.shapes), target, spill=SPILL_TOLERANCE)
     except ResourceLimit as error:

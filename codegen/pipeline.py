@@ -87,9 +87,11 @@ def lower(
     *,
     schedule: Schedule | None = None,
     target: Target | None = None,
+    batch: int = 1,
     watch: Watch = lambda step, result: None,
 ) -> Lowered:
-    """Recurrence -> closed form -> plan -> schedule -> kernels -> module. `target` None: any (no target features).
+    """Recurrence -> closed form -> plan -> schedule -> kernels -> module. `target` None: any (no target features). `batch`: about how many requests the default schedule is
+    chosen for.
 
     Raises `DerivationError`, `NoKernel`, `InvalidSchedule`.
     """
@@ -98,7 +100,7 @@ def lower(
     watch("closed-form", form)
     plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shapes.key_heads, shapes.value_heads)
     watch("plan", plan)
-    schedule = default_schedule(plan, shapes) if schedule is None else schedule
+    schedule = default_schedule(plan, shapes, batch) if schedule is None else schedule
     validate(schedule, plan, shapes)
     if target is None or not target.pdl:
         schedule = replace(schedule, pdl=False)

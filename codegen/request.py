@@ -89,3 +89,5 @@ class Request:
     recurrence: Recurrence
     shapes: Shapes
     targets: tuple[str, ...] = ("sm_90",)
+    batch: int = 1
+    """About how many requests the default schedule is chosen for."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
 
+from boleir.errors import Span
 from boleir.functions import L2_EPSILON
 from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Kind, Mul, Neg, Number, Sub, walk
 
@@ -72,12 +73,12 @@ def constant_value(expr: Expr, dims: dict[str, int]) -> float:
     raise TypeError(f"not a constant: {type(expr).__name__}")
 
 
-def inverse_norm(vector: Expr) -> Expr:
-    """The scalar by which `l2norm` multiplies `vector`: rsqrt(vector^T vector + eps)."""
+def inverse_norm(vector: Expr, span: Span | None = None) -> Expr:
+    """The scalar by which `l2norm` at `span` multiplies `vector`: rsqrt(vector^T vector + eps)."""
     name = vector.hint or getattr(vector, "name", None)
     square = Dot(Kind.HEAD, vector, vector)
     padded = Add(Kind.HEAD, square, Number(Kind.HEAD, Fraction(str(L2_EPSILON))))
-    return Call(Kind.HEAD, "rsqrt", padded, hint=f"norm_{name}" if name else None)
+    return Call(Kind.HEAD, "rsqrt", padded, hint=f"norm_{name}" if name else None, span=span)
 
 
 def expand_norms(root: Expr) -> Expr:
@@ -86,7 +87,7 @@ def expand_norms(root: Expr) -> Expr:
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Call) and node.fn == "l2norm":
             vector = expand_norms(node.arg)
-            return Mul(node.kind, inverse_norm(vector), vector, hint=node.hint)
+            return Mul(node.kind, inverse_norm(vector, node.span), vector, hint=node.hint)
         return None
 
     return rebuild(root, change)

@@ -22,6 +22,7 @@ GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors")
+PATH_SUMS = ("select", "dot")
 
 PRODUCT_TOLERANCE = 2e-5
 UNIT = {"fp32": 2.0**-17, "tf32": 2.0**-11, "bf16": 2.0**-8, "ieee": 2.0**-24}
@@ -60,6 +61,10 @@ class Schedule:
     registers: int = 0
     """Cap on registers per thread of the kernel that reads the state; 0: none."""
     factor_warps: int = 4
+    prefetch: bool = False
+    """Load all vectors of a value tile before the first product: less waiting, more registers."""
+    path_sum: str = "select"
+    """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask."""
     pdl: bool = True
     """Programmatic dependent launch between the kernels of a layer, where the target has it."""
 
@@ -83,6 +88,10 @@ class Schedule:
         return cls(**values)
 
 
+FEW_REQUESTS = 4
+"""Up to this many, the default schedule is chosen for latency."""
+
+
 def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the field."""
     _check_choices(schedule)
@@ -94,7 +103,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 def _check_choices(schedule: Schedule) -> None:
     choices = {
         "fusion": FUSIONS, "solver": SOLVERS, "gates": GATES, "precision": PRECISIONS,
-        "orientation": ORIENTATIONS, "commit": COMMITS, "warps": (1, 2, 4, 8, 16), "factor_warps": (1, 2, 4, 8, 16),
+        "orientation": ORIENTATIONS, "commit": COMMITS, "path_sum": PATH_SUMS, "warps": (1, 2, 4, 8, 16), "factor_warps": (1, 2, 4, 8, 16),
     }  # fmt: skip
     for name, allowed in choices.items():
         if getattr(schedule, name) not in allowed:
@@ -198,23 +207,31 @@ def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
     )
 
 
-def default_schedule(plan: Plan, shapes: Shapes) -> Schedule:
-    """A good schedule without measuring, from what an H200 showed.
+def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
+    """A good schedule for about `batch` requests without measuring, from what an H200 showed.
 
-    Up to 64 nodes the factors of a head are worth a launch of their own, which overlaps the loading of the state; only
-    a small tree behind a convolution is faster in one fused launch. Gates are prepared where a convolution needs a
-    prepare kernel anyway. More nodes are solved block by block.
+    Up to 64 nodes the factors of a head are worth a launch of their own, which overlaps the loading
+    of the state; only a small tree behind a convolution is faster in one fused launch. Few requests
+    wait for latency: gates are computed where they are needed and loads are issued early. Many fill
+    the GPU: gates are prepared once, and few registers let more programs share a multiprocessor.
+    More than 64 nodes are solved block by block.
     """
     nodes = min(64, padded(shapes.max_nodes))
     b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
-    gates = "prepare" if plan.mixed else "inline"
     single = len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
     if shapes.max_nodes > 64 or not single:
         solver = "inverse" if single and plan.pairs else "horner"
         return Schedule(solver=solver, b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare")
     if nodes <= 16 and plan.mixed:
-        return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates=gates, warps=2)
-    split = Schedule(fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates)
+        return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare", warps=2)
+    many = batch > FEW_REQUESTS
+    gates = "prepare" if plan.mixed or many and nodes > 16 else "inline"
+    split = Schedule(
+        fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates,
+        prefetch=not many, factor_warps=4 if nodes > 32 else 2,
+    )  # fmt: skip
     if nodes <= 16:
-        return replace(split, b_v=16, warps=1, factor_warps=2)
-    return replace(split, registers=128 if nodes <= 32 else 168, factor_warps=2 if nodes <= 32 else 4)
+        return replace(split, b_v=16, warps=1)
+    if many:
+        return replace(split, registers=128 if nodes <= 32 else 168)
+    return replace(split, path_sum="dot" if nodes > 32 else "select")

@@ -39,6 +39,7 @@ def compile(
     out_dtype: str | None = None,
     target: str | Target | None = None,
     schedule: Schedule | None = None,
+    batch: int = 1,
     tree: TreeSpec | str | None = None,
 ) -> Kernel:
     """Kernels for one recurrence and shape.
@@ -53,7 +54,8 @@ def compile(
         state_dtype, out_dtype: of the states and of the outputs (by default that of the inputs).
         target: the GPU to compile for; by default the one present. With TRITON_INTERPRET=1 and no
             target, kernels are interpreted on the CPU: slow, for tests and study.
-        schedule: how to compute; by default chosen from the shapes.
+        schedule: how to compute; by default chosen from the shapes and from `batch`.
+        batch: about how many requests come at once; any number may.
         tree: a static tree, then a constant of the kernels, or a bounded one; or its text.
 
     Raises:
@@ -77,7 +79,7 @@ def compile(
         _refuse_interpreted(shapes)
         schedule = schedule or _exact_schedule(recurrence, shapes)
         return _interpreted(lower(recurrence, shapes, schedule=schedule))
-    lowered = lower(recurrence, shapes, schedule=schedule, target=chosen)
+    lowered = lower(recurrence, shapes, schedule=schedule, target=chosen, batch=batch)
     assert chosen is not None
     return _from_artifact(compiled(lowered, chosen), chosen.name, interface_of(lowered))
 

@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--dims", type=dims, default=(128, 128), metavar="KxV", help="d_k and d_v (128x128)")
     add("--nodes", type=positive, default=64, help="most nodes of one request's tree (64)")
     add("--depth", type=natural, default=8, help="deepest node, in edges below the root (8)")
+    add("--batch", type=positive, default=1, help="requests to choose the schedule for (1)")
     add("--tree", help="a fixed tree instead: parents, or chain(8), beam(width=4, depth=5)")
     add("--dtype", choices=DTYPES, default="bfloat16", help="inputs and outputs (bfloat16)")
     add("--state-dtype", choices=DTYPES, default="float32", help="the state pool (float32)")
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     from boleir.codegen.targets import targets
 
     wanted = tuple(found.name for found in targets(args.target))
-    request = Request(recurrence, shapes(args), wanted)
+    request = Request(recurrence, shapes(args), wanted, args.batch)
     chosen = choices(args.set)
     printed = steps(args.print_after)
     folder = args.out or Path("compiled") / recurrence.name

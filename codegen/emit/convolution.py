@@ -63,11 +63,16 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
         at = f"{weights} + {back}" if back else weights
         w.let(f"weight_{tap}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
     for tap in taps:
-        _load_tap(w, m, tap, f"{pointer} + (first + near_{tap})[:, None] * {stride}")
+        w.let("in_tree", f"exists & (near_{tap} >= 0)[:, None]")
+        at = f"{pointer} + (first + near_{tap})[:, None] * {stride} + column[None, :]"
+        w.let(f"tap_{tap}", f"tl.load({at}, mask=in_tree, other=0.0)")
+    for entry in taps:
+        at = f"window_row + {m.width - 2 - entry}" if entry < m.width - 2 else "window_row"
+        w.let(f"old_{entry}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
     w.let("total", "weight_0[None, :] * own.to(tl.float32)")
     for tap in taps:
-        value = f"tap_{tap}.to(tl.float32) + old_{tap}.to(tl.float32)"
-        w.let("total", f"total + weight_{tap + 1}[None, :] * ({value})")
+        w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")
+    _add_window(w, m.width - 1)
     for fn in m.functions:
         w.let("total", call(fn, "total", w))
     mixed = w.arg("mixed", "*" + dtype)
@@ -78,14 +83,20 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
         _vector_scalars(context, w, m, first)
 
 
-def _load_tap(w: Writer, m: Mixed, tap: int, row: str) -> None:
-    """The ancestor that a tap reads: a node of the tree, or an entry of the committed window."""
-    last = m.width - 1
-    w.let("in_tree", f"exists & (near_{tap} >= 0)[:, None]")
-    w.let("in_window", f"exists & ((near_{tap} < 0) & (near_{tap} >= -{last}))[:, None]")
-    w.let(f"tap_{tap}", f"tl.load({row} + column[None, :], mask=in_tree, other=0.0)")
-    old = f"window_row[None, :] + ({last} + near_{tap})[:, None]"
-    w.let(f"old_{tap}", f"tl.load({old}, mask=in_window, other=0.0)")
+def _add_window(w: Writer, entries: int) -> None:
+    """What the committed window adds to nodes whose path is shorter than the convolution.
+
+    It depends on the channel and on how many ancestors a node has, so there are `entries` vectors
+    of it, from which a node takes one.
+    """
+    w.comment("a short path goes on in the committed window")
+    w.let("in_tree", " + ".join(f"(near_{tap} >= 0).to(tl.int32)" for tap in range(entries)))
+    window = "0.0"
+    for ancestors in reversed(range(entries)):
+        terms = (f"weight_{1 + tap} * old_{tap - ancestors}" for tap in range(ancestors, entries))
+        part = w.let(f"window_{ancestors}", " + ".join(terms))
+        window = f"tl.where((in_tree == {ancestors})[:, None], {part}[None, :], {window})"
+    w.let("total", f"total + {window}")
 
 
 def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:

@@ -47,6 +47,10 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.request(DECODE)
     tiles.channels()
     tiles.node_block(0)
+    early = tiles.rows_ready and not context.plan.mixed
+    if early:
+        w.section("not from the prepare kernel, which writes row scalars only")
+        _load_and_multiply(context, tiles, system)
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a value program that runs knows that all before this is done")
@@ -64,6 +68,18 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
         warps=context.schedule.factor_warps,
         pdl=pdl,
     )
+
+
+def _load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
+    """Ancestor words, key tiles, and the Gram matrices of those that are inputs."""
+    plan = context.plan
+    tiles.ancestors(0, 0)
+    tiles.prefetch(frozenset({Kind.KEY}))
+    written = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
+    for reader in [pair.erase for pair in plan.pairs] + [plan.query]:
+        for operand in written:
+            if reader.stored and operand.stored:
+                system.gram(0, 0, reader.base, operand.base)
 
 
 def _hand_over(context: Context, tiles: Tiles) -> None:

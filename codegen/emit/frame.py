@@ -133,10 +133,10 @@ class Frame:
         return self._bits(self.path(b, a), a, across, along)
 
     def on_path(self, b: int, a: int) -> str:
-        """Mask of all ancestor-or-self pairs, ancestors on rows."""
+        """Mask of all ancestor-or-self pairs, oriented like the tiles."""
         if is_chain(self.context.shapes.parents):
-            return conjunction(*self._is_before(b, a, _columns, _rows))
-        return self._bits(self.ancestors(b, a), a, _columns, _rows)
+            return conjunction(*self._is_before(b, a, self.across, self.along))
+        return self._bits(self.ancestors(b, a), a, self.across, self.along)
 
     def _is_before(self, b: int, a: int, across: Broadcast, along: Broadcast) -> tuple[str, str]:
         """Ancestry in a chain: the order of the nodes."""

@@ -148,8 +148,8 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         w.let("node_path", f"{64 * word} + bit" if word else "bit")
         w.let("inside_path", "node_path < count")
         step = w.let("g_path", own.per_node(plan.log_decay, 1 + word))
-        w.let("on_path", f"((word_{word}[None, :] >> bit.to(tl.int64)[:, None]) & 1) != 0")
-        w.let("c", f"c + tl.sum(tl.where(on_path, {step}[:, None], 0.0), axis=0)")
+        w.let("on_path", f"((word_{word}[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
+        w.let("c", f"c + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
     w.line(f"tl.store({rows} + ({plane} * VALUE_HEADS + head) * {capacity} + row, c, mask=inside)")
 
 

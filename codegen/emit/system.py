@@ -56,7 +56,9 @@ class System:
             self.memo[known] = name
         return self.memo[known]
 
-    def decay(self, b: int, a: int, after_decay: bool, scale: str | None) -> str | None:
+    def decay(
+        self, b: int, a: int, after_decay: bool, scale: str | None, gram: str
+    ) -> str | None:
         """exp(c_i - c_j), or exp(c_parent(i) - c_j), times the scale of the written vector j; None
         when both are one.
 
@@ -71,7 +73,12 @@ class System:
                 reader = c.block("c2", b)
                 if not after_decay:
                     reader = f"{reader} - {c.block('g', b)} * {LOG2_E}"
-                factors.append(f"tl.exp2({t.across(reader)} - {t.along(c.block('c2', a))})")
+                exponent = f"{t.across(reader)} - {t.along(c.block('c2', a))}"
+                if c.schedule.path_sum == "dot":
+                    # the selection changes nothing; it has the exponential computed in the layout
+                    # of the product, not converted to it
+                    exponent = f"tl.where({gram} == {gram}, {exponent}, 0.0)"
+                factors.append(f"tl.exp2({exponent})")
             if scale is not None:
                 factors.append(t.along(scale))
             if not factors:
@@ -105,11 +112,11 @@ class System:
         """A tile of G (`sign` "-", strict) or C: scale_i * decay_ij * scale_j * gram_ij; `own`
         stands on the diagonal."""
         t = self.tiles
-        scale_i = t.scale(reader, b)
-        decay = self.decay(b, a, after_decay, t.scale(written, a))
+        scale_i, gram = t.scale(reader, b), self.gram(b, a, reader.base, written.base)
+        decay = self.decay(b, a, after_decay, t.scale(written, a), gram)
         factors = [t.across(scale_i)] if scale_i else []
         factors += [decay] if decay else []
-        factors.append(self.gram(b, a, reader.base, written.base))
+        factors.append(gram)
         entries = sign + product(*factors)
         mask = self.mask(b, a)
         if a == b and (strict or own is not None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from boleir.codegen.emit.writer import Writer
+from boleir.codegen.emit.writer import Writer, balanced
 from boleir.functions import FUNCTIONS
 from boleir.ir import Add, Call, Div, Dot, Expr, Input, Mul, Neg, Number, Per, Sub, walk
 
@@ -75,16 +75,7 @@ def call(fn: str, argument: str, writer: Writer) -> str:
         argument = bracket(argument)
     spelled = FUNCTIONS[fn].to_triton(argument, axis=1)
     inner = spelled[1:-1]
-    return inner if spelled.startswith("(") and _balanced(inner) else spelled
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if depth < 0:
-            return False
-    return depth == 0
+    return inner if spelled.startswith("(") and balanced(inner) else spelled
 
 
 def stem(expr: Expr) -> str:

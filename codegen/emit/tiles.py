@@ -37,6 +37,8 @@ class Tiles(Vectors):
         names = [self.row_scalar(scalar, b) for scalar in c.scalars_needed]
         if c.plan.log_decay is not None:
             names.append(self._path_sums(b))
+            if self._sums_by_dot() and not self.rows_ready:
+                names.append("g")
         finite, node = c.block("finite", b), c.block("node", b)
         tests = [f"tl.abs({name}) < {LARGEST}" for name in names] or [f"{node} >= 0"]
         w.comment("nodes with an input that is not finite, as bits of a word")
@@ -80,16 +82,41 @@ class Tiles(Vectors):
         return not (plan.query_after_decay and all(pair.after_decay for pair in plan.pairs))
 
     def _path_sum(self, b: int) -> None:
-        """c: only ancestors enter, masked before the sum.
-
-        Ancestors stand on rows whatever the orientation: sums over rows stay within a thread.
-        """
+        """c: only ancestors enter, masked before the sum."""
         c = self.context
+        if self._sums_by_dot():
+            self._path_dot()
+            return
+        axis = 1 if self.nodes_on_rows else 0
         parts = []
         for a in range(b + 1):
-            mask, g = self.on_path(b, a), c.block("g", a)
-            parts.append(f"tl.sum(tl.where({mask}, {g}[:, None], 0.0), axis=0)")
+            mask, g = self.on_path(b, a), self.along(c.block("g", a))
+            parts.append(f"tl.sum(tl.where({mask}, {g}, 0.0), axis={axis})")
         self.writer.let(c.block("c", b), " + ".join(parts))
+
+    def _sums_by_dot(self) -> bool:
+        c = self.context
+        schedule = c.schedule
+        exact = schedule.precision != "ieee" and c.blocks == 1
+        return schedule.path_sum == "dot" and self.nodes_on_rows and exact
+
+    def _path_dot(self) -> None:
+        """c as a matrix product: the mask is exact in bfloat16, and g in three pieces is.
+
+        What is not finite is left out, since it would spoil every row: `finite` notices it.
+        """
+        w, parts = self.writer, ("g_hi", "g_mid", "g_lo")
+        w.let("on_path", f"tl.where({self.on_path(0, 0)}, 1.0, 0.0).to(tl.bfloat16)")
+        w.let("g_rest", f"tl.where(tl.abs(g) < {LARGEST}, g, 0.0)")
+        for name in parts:
+            w.let(name, "g_rest.to(tl.bfloat16)")
+            w.let("g_rest", f"g_rest - {name}.to(tl.float32)")
+        w.let("piece", "tl.arange(0, 16)[None, :]")
+        pieces = "0.0"
+        for number, name in reversed(list(enumerate(parts))):
+            pieces = f"tl.where(piece == {number}, {name}[:, None], {pieces})"
+        w.let("g_pieces", f"{pieces}.to(tl.bfloat16)")
+        w.let("c", "tl.sum(tl.dot(on_path, g_pieces), axis=1)")
 
     def _row(self, scalar: Scalar, b: int) -> str:
         index = [s.name for s in self.context.plan.scalars].index(scalar.name)

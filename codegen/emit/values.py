@@ -27,6 +27,8 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.channels()
     tiles.node_block(0)
     loaded = load_state(tiles)
+    if s.prefetch:
+        tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
     w.section("products with the committed state, before any row scalar is needed")
     products = _state_products(context, system, state_pieces(tiles, system.precision, loaded))
     tiles.prefetch(frozenset({Kind.VALUE}))

@@ -143,11 +143,25 @@ def folded(line: str, hang: int = 4) -> list[str]:
     places = _breaks(line)
     if not places:
         name, equals, value = line.partition(" = ")
-        return [line] if not equals or value.startswith("(") else folded(f"{name} = ({value})")
+        if not equals or (value.startswith("(") and balanced(value[1:-1])):
+            return [line]
+        return folded(f"{name} = ({value})")
     outer = min(depth for _, depth in places)
-    at = max(place for place, depth in places if depth == outer)
+    here = [place for place, depth in places if depth == outer]
+    commas = [place for place in here if line[place - 1] == ","]
+    at = max(commas or here)
     indent = " " * (len(line) - len(line.lstrip()) + hang)
     return [line[:at], *folded(indent + line[at:].lstrip(), hang=0)]
+
+
+def balanced(text: str) -> bool:
+    """Whether every bracket of `text` closes one that was opened in it."""
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _breaks(line: str) -> list[tuple[int, int]]:
