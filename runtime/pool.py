@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -18,6 +19,9 @@ from boleir.errors import LaunchError
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
     from boleir.runtime.kernel import Kernel
+
+ALIGNMENT = 256
+"""Bytes; kernels need 16, and whole cache lines read faster."""
 
 _KINDS: dict[tuple[object, ...], int] = {}
 
@@ -93,7 +97,7 @@ class SlotFormat:
         window_dtype: torch.dtype = torch.bfloat16,
     ) -> SlotFormat:
         """The slots of any kernel for `recurrence` with these heads."""
-        from boleir.codegen.plan import make_plan
+        from boleir.codegen.planner import make_plan
         from boleir.derive.derive import derive
 
         plan = make_plan(derive(recurrence).normal, d_k, d_v, key_heads, value_heads)
@@ -123,14 +127,11 @@ class StatePool:
         else:
             slot = SlotFormat.of(kernel.interface)
             device = kernel.device if device is None else device
-        states = torch.zeros((layers, slots, *slot.state), dtype=slot.dtype, device=device)
-        windows = None
+        states = _zeros(layers, (slots, *slot.state), slot.dtype, device)
+        windows: Sequence[torch.Tensor | None] = [None] * layers
         if slot.window is not None:
-            shape = (layers, slots, *slot.window)
-            windows = torch.zeros(shape, dtype=slot.window_dtype, device=device)
-        self._layers = [
-            PoolLayer(states[i], None if windows is None else windows[i]) for i in range(layers)
-        ]
+            windows = _zeros(layers, (slots, *slot.window), slot.window_dtype, device)
+        self._layers = [PoolLayer(*pair) for pair in zip(states, windows, strict=True)]
 
     @classmethod
     def adopt(
@@ -212,6 +213,19 @@ class StatePool:
     def _require(self, slot: int) -> None:
         if not 0 <= slot < self.slots:
             raise LaunchError(f"slot {slot} is not one of the pool's {self.slots}")
+
+
+def _zeros(
+    layers: int,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device | str | None,
+) -> list[torch.Tensor]:
+    """One tensor per layer in one allocation, each at a multiple of `ALIGNMENT` bytes."""
+    size = prod(shape)
+    unit = ALIGNMENT // dtype.itemsize
+    rows = torch.zeros(layers, -(-size // unit) * unit, dtype=dtype, device=device)
+    return [row[:size].view(shape) for row in rows]
 
 
 def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:

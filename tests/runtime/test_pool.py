@@ -74,6 +74,15 @@ def test_layers_of_equal_format_share_a_kind() -> None:
     assert first.layer(0).kind == first.layer(1).kind != second.layer(0).kind
 
 
+def test_layers_of_odd_sizes_are_aligned() -> None:
+    pool = StatePool(3, 5, SlotFormat((1, 5, 7), (11, 3), torch.float16))
+    base = pool.layer(0).pointers
+    for layer in map(pool.layer, range(5)):
+        offsets = [mine - first for mine, first in zip(layer.pointers, base, strict=True)]
+        assert all(offset % 16 == 0 for offset in offsets)
+        assert layer.state.is_contiguous()
+
+
 def test_only_the_distance_between_slots_is_free() -> None:
     with pytest.raises(LaunchError, match="only the distance between slots is free"):
         PoolLayer(torch.zeros(3, 4, 5, 6).transpose(2, 3))
