@@ -12,7 +12,7 @@ from boleir.codegen.kernel_spec import CompiledKernel, Job, KernelSpec
 from boleir.codegen.launch_spec import LaunchSpec
 from boleir.codegen.offline import CompilePool, all_compiled
 from boleir.codegen.pipeline import Lowered, lower
-from boleir.codegen.plan import make_plan
+from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Request
 from boleir.codegen.resources import ResourceLimit, check
 from boleir.codegen.schedule import Schedule, default_schedule, footprint

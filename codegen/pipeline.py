@@ -15,7 +15,8 @@ from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel
 from boleir.codegen.kernel_spec import KernelSpec
-from boleir.codegen.plan import Plan, make_plan
+from boleir.codegen.plan import Plan
+from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule, default_schedule, validate
 from boleir.codegen.targets import Target
@@ -57,7 +58,8 @@ class Lowered:
 
     @property
     def aligned_strides(self) -> frozenset[str]:
-        """Integer arguments that must be multiples of 16, so that rows can be loaded 16 bytes at a time.
+        """Integer arguments that must be multiples of 16, so that rows can be loaded 16 bytes at a
+        time.
 
         Strides of head scalars are free: they are loaded one by one.
         """
@@ -70,7 +72,11 @@ class Lowered:
             KernelSpec(
                 name=kernel.name,
                 signature=dict(kernel.arguments),
-                aligned=tuple(name for name, kind in kernel.arguments if kind.startswith("*") or name in self.aligned_strides),
+                aligned=tuple(
+                    name
+                    for name, kind in kernel.arguments
+                    if kind.startswith("*") or name in self.aligned_strides
+                ),
                 num_warps=kernel.warps,
                 num_stages=kernel.stages,
                 max_registers=kernel.registers or None,
@@ -90,8 +96,8 @@ def lower(
     batch: int = 1,
     watch: Watch = lambda step, result: None,
 ) -> Lowered:
-    """Recurrence -> closed form -> plan -> schedule -> kernels -> module. `target` None: any (no target features). `batch`: about how many requests the default schedule is
-    chosen for.
+    """Recurrence -> closed form -> plan -> schedule -> kernels -> module. `target` None: any (no
+    target features). `batch`: about how many requests the default schedule is chosen for.
 
     Raises `DerivationError`, `NoKernel`, `InvalidSchedule`.
     """
@@ -124,6 +130,8 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append(emit_factors(context, pdl=pdl))
         kernels.append(emit_values(context, pdl=pdl))
     else:
-        kernels.append(emit_verify(context, wait=("prepared" if prepared else "start") if pdl else None))
+        kernels.append(
+            emit_verify(context, wait=("prepared" if prepared else "start") if pdl else None)
+        )
     kernels.append(emit_commit(context))
     return kernels

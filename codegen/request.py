@@ -1,4 +1,5 @@
-"""What a user asks the compiler for: a recurrence, its shapes, its number formats, a bound on the trees."""
+"""What a user asks the compiler for: a recurrence, its shapes, its number formats, a bound on the
+trees."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class RequestError(ScheduleError):
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Sizes that are constants of the emitted code. Value head h uses key head h // (value_heads / key_heads)."""
+    """Sizes that are constants of the emitted code. Value head h uses key head h // (value_heads /
+    key_heads)."""
 
     key_heads: int
     value_heads: int
@@ -43,17 +45,23 @@ class Shapes:
             if getattr(self, name) < 1:
                 raise RequestError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.value_heads % self.key_heads:
-            raise RequestError(f"value_heads {self.value_heads} is not a multiple of key_heads {self.key_heads}")
+            raise RequestError(
+                f"value_heads {self.value_heads} is not a multiple of key_heads {self.key_heads}"
+            )
         if self.max_nodes > MAX_NODES:
             raise RequestError(f"max_nodes {self.max_nodes} is above {MAX_NODES}")
         if not 0 <= self.max_depth < self.max_nodes:
-            raise RequestError(f"max_depth must lie in 0..max_nodes-1 = {self.max_nodes - 1}, not {self.max_depth}")
+            raise RequestError(
+                f"max_depth must lie in 0..max_nodes-1 = {self.max_nodes - 1}, not {self.max_depth}"
+            )
         for name in ("d_k", "d_v"):
             if getattr(self, name) > 512:
                 raise RequestError(f"{name} {getattr(self, name)} is above 512")
         for name in ("dtype", "state_dtype", "out_dtype"):
             if getattr(self, name) not in DTYPES and (name != "out_dtype" or self.out_dtype):
-                raise RequestError(f"{name} {getattr(self, name)!r} is not one of {', '.join(DTYPES)}")
+                raise RequestError(
+                    f"{name} {getattr(self, name)!r} is not one of {', '.join(DTYPES)}"
+                )
 
     @property
     def group(self) -> int:
@@ -84,7 +92,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One compilation: `targets` are names of `boleir.codegen.targets`; an empty schedule means the default."""
+    """One compilation: `targets` are names of `boleir.codegen.targets`; an empty schedule means the
+    default."""
 
     recurrence: Recurrence
     shapes: Shapes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 from boleir.errors import Span
 from boleir.functions import L2_EPSILON
@@ -29,7 +30,7 @@ def rebuild(root: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def _with_children(node: Expr, visit: Callable[[Expr], Expr]) -> Expr:
-    changed = {}
+    changed: dict[str, Any] = {}
     for field in fields(node):
         child = getattr(node, field.name)
         if isinstance(child, Expr):
@@ -82,7 +83,8 @@ def inverse_norm(vector: Expr, span: Span | None = None) -> Expr:
 
 
 def expand_norms(root: Expr) -> Expr:
-    """`root` with every l2norm(x) written as a scalar times x, so that x itself can enter products exactly."""
+    """`root` with every l2norm(x) written as a scalar times x, so that x itself can enter products
+    exactly."""
 
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Call) and node.fn == "l2norm":
@@ -94,7 +96,8 @@ def expand_norms(root: Expr) -> Expr:
 
 
 def split_scale(expr: Expr) -> tuple[list[Expr], Expr]:
-    """`expr` (a vector) as HEAD factors times a vector: the factors (divisors as reciprocals), the rest."""
+    """`expr` (a vector) as HEAD factors times a vector: the factors (divisors as reciprocals), the
+    rest."""
     match expr:
         case Neg(arg=arg):
             factors, base = split_scale(arg)

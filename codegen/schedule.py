@@ -1,8 +1,9 @@
 """A schedule: everything the mathematics leaves open, as one value.
 
-The closed form says what the outputs are. A schedule says how many value columns one program takes, in which pieces
-the key dimension is walked, how the nilpotent system is solved, which stages share a launch, and in which precision
-products are taken. Any schedule that passes `validate` gives a correct kernel; which is fastest is measured.
+The closed form says what the outputs are. A schedule says how many value columns one program takes,
+in which pieces the key dimension is walked, how the nilpotent system is solved, which stages share
+a launch, and in which precision products are taken. Any schedule that passes `validate` gives a
+correct kernel; which is fastest is measured.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import comb
 from typing import Any
 
+from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.plan import Plan
 from boleir.errors import ScheduleError
 
 FUSIONS = ("fused", "split")
@@ -24,13 +25,27 @@ ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors")
 PATH_SUMS = ("select", "dot")
 
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "fusion": FUSIONS,
+    "solver": SOLVERS,
+    "gates": GATES,
+    "precision": PRECISIONS,
+    "orientation": ORIENTATIONS,
+    "commit": COMMITS,
+    "path_sum": PATH_SUMS,
+    "warps": (1, 2, 4, 8, 16),
+    "factor_warps": (1, 2, 4, 8, 16),
+}
+
 PRODUCT_TOLERANCE = 2e-5
+"""Largest error bound under which the log-depth product may be chosen."""
 UNIT = {"fp32": 2.0**-17, "tf32": 2.0**-11, "bf16": 2.0**-8, "ieee": 2.0**-24}
 """Round-off of one product under each precision plan."""
 
 
 class InvalidSchedule(ScheduleError):
-    """A schedule outside the space, or impossible for this recurrence or shape; the field is named."""
+    """A schedule outside the space, or impossible for this recurrence or shape; the field is
+    named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +55,9 @@ class Schedule:
     fusion: str = "fused"
     """`fused`: one launch per layer. `split`: factors once per head, then value tiles."""
     solver: str = "horner"
-    """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`: (I+G)^-1 by cheap sweeps
-    on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)..., where its error bound allows."""
+    """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`:
+    (I+G)^-1 by cheap sweeps on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)...,
+    where its error bound allows."""
     b_v: int = 64
     """Value columns per program."""
     b_k: int = 128
@@ -51,11 +67,14 @@ class Schedule:
     orientation: str = "values"
     """What stands on the M side of the matrix products: value columns or nodes."""
     gates: str = "prepare"
-    """Where row scalars (gates, norms) are computed: by the prepare kernel, or in the verify kernel itself."""
+    """Where row scalars (gates, norms) are computed: by the prepare kernel, or in the verify kernel
+    itself."""
     precision: str = "fp32"
-    """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no tensor cores."""
+    """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no
+    tensor cores."""
     commit: str = "replay"
-    """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the commit sums it up."""
+    """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the
+    commit sums it up."""
     warps: int = 4
     stages: int = 1
     registers: int = 0
@@ -72,7 +91,11 @@ class Schedule:
     def label(self) -> str:
         """The schedule in a few words: only what differs from the default."""
         default = Schedule()
-        changed = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != getattr(default, f.name)]
+        changed = [
+            f"{f.name}={getattr(self, f.name)}"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(default, f.name)
+        ]
         return " ".join(changed) or "default"
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +116,8 @@ FEW_REQUESTS = 4
 
 
 def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the field."""
+    """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the
+    field."""
     _check_choices(schedule)
     _check_blocks(schedule, shapes)
     _check_loop(schedule, shapes)
@@ -101,31 +125,35 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 
 
 def _check_choices(schedule: Schedule) -> None:
-    choices = {
-        "fusion": FUSIONS, "solver": SOLVERS, "gates": GATES, "precision": PRECISIONS,
-        "orientation": ORIENTATIONS, "commit": COMMITS, "path_sum": PATH_SUMS, "warps": (1, 2, 4, 8, 16), "factor_warps": (1, 2, 4, 8, 16),
-    }  # fmt: skip
-    for name, allowed in choices.items():
+    for name, allowed in _CHOICES.items():
         if getattr(schedule, name) not in allowed:
-            raise InvalidSchedule(f"{name} must be one of {', '.join(map(str, allowed))}, not {getattr(schedule, name)!r}")
+            listed = ", ".join(map(str, allowed))
+            given = getattr(schedule, name)
+            raise InvalidSchedule(f"{name} must be one of {listed}, not {given!r}")
     for name in ("b_v", "b_k", "node_block"):
         size = getattr(schedule, name)
         if size < 16 or size & (size - 1) or size > 512:
             raise InvalidSchedule(f"{name} must be a power of two from 16 to 512, not {size}")
-    if schedule.registers and not (32 <= schedule.registers <= 255 and schedule.registers % 8 == 0):
-        raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {schedule.registers}")
+    cap = schedule.registers
+    if cap and not (32 <= cap <= 255 and cap % 8 == 0):
+        raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {cap}")
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 
 
 def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
-    if schedule.node_block > 64:
-        raise InvalidSchedule(f"node_block {schedule.node_block} is above 64: a block must lie in one ancestor word")
-    for name, size in (("b_v", shapes.d_v), ("b_k", shapes.d_k), ("node_block", shapes.max_nodes)):
+    nodes = schedule.node_block
+    if nodes > 64:
+        raise InvalidSchedule(f"node_block {nodes} is above 64: a block lies in one ancestor word")
+    sizes = (("b_v", shapes.d_v), ("b_k", shapes.d_k), ("node_block", shapes.max_nodes))
+    for name, size in sizes:
         if getattr(schedule, name) > padded(size):
-            raise InvalidSchedule(f"{name} {getattr(schedule, name)} is above the padded size {padded(size)}")
-    if schedule.fusion == "split" and shapes.max_nodes > schedule.node_block:
-        raise InvalidSchedule(f"split needs all {shapes.max_nodes} nodes in one block, node_block is {schedule.node_block}")
+            given = getattr(schedule, name)
+            raise InvalidSchedule(f"{name} {given} is above the padded size {padded(size)}")
+    if schedule.fusion == "split" and shapes.max_nodes > nodes:
+        raise InvalidSchedule(
+            f"split needs all {shapes.max_nodes} nodes in one block, node_block is {nodes}"
+        )
 
 
 def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
@@ -137,30 +165,54 @@ def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    shared = schedule.solver in ("inverse", "product") or schedule.fusion == "split"
-    if shared and any(pair.gain is not None for pair in plan.pairs):
-        raise InvalidSchedule(f"{schedule.solver}/{schedule.fusion} needs one inverse per head; a value-vector gain has one per channel")
-    if shared and len(plan.pairs) > 1:
-        raise InvalidSchedule(f"{schedule.solver}/{schedule.fusion} takes one erase/write pair per token, {plan.name} has {len(plan.pairs)}")
-    if schedule.fusion == "split" and schedule.commit == "factors":
-        raise InvalidSchedule("split folds the solve into the readout and has no U to store: commit must be replay")
-    if schedule.fusion == "split" and schedule.solver not in ("inverse", "product"):
-        raise InvalidSchedule("split shares an inverse between value tiles: solver must be inverse or product")
-    if schedule.fusion == "split" and schedule.orientation != "values":
-        raise InvalidSchedule("split is emitted with values on the M side only: orientation must be values")
+    if schedule.solver in ("inverse", "product") or schedule.fusion == "split":
+        _check_shared(schedule, plan)
+    if schedule.fusion == "split":
+        _check_split(schedule)
     if schedule.solver == "levels" and plan.form.micro_steps > 1:
-        raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {plan.form.micro_steps}")
+        steps = plan.form.micro_steps
+        raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {steps}")
     if schedule.solver == "product" and plan.pairs:
         error = product_error(schedule.precision, block_depth(schedule, shapes))
         if error > PRODUCT_TOLERANCE and schedule.precision in ("fp32", "ieee"):
             raise InvalidSchedule(
-                f"product: its error bound at depth {shapes.max_depth} is {error:.0e}, above {PRODUCT_TOLERANCE:.0e}",
+                f"product: its error bound at depth {shapes.max_depth} is {error:.0e}, "
+                f"above {PRODUCT_TOLERANCE:.0e}",
                 mend="solver inverse, horner or levels",
             )
 
 
+def _check_shared(schedule: Schedule, plan: Plan) -> None:
+    """One inverse per head: for one pair, and the same for every value channel."""
+    which = f"{schedule.solver}/{schedule.fusion}"
+    if any(pair.gain is not None for pair in plan.pairs):
+        raise InvalidSchedule(
+            f"{which} needs one inverse per head; a value-vector gain has one per channel"
+        )
+    if len(plan.pairs) > 1:
+        raise InvalidSchedule(
+            f"{which} takes one erase/write pair per token, {plan.name} has {len(plan.pairs)}"
+        )
+
+
+def _check_split(schedule: Schedule) -> None:
+    if schedule.commit == "factors":
+        raise InvalidSchedule(
+            "split folds the solve into the readout and has no U to store: commit must be replay"
+        )
+    if schedule.solver not in ("inverse", "product"):
+        raise InvalidSchedule(
+            "split shares an inverse between value tiles: solver must be inverse or product"
+        )
+    if schedule.orientation != "values":
+        raise InvalidSchedule(
+            "split is emitted with values on the M side only: orientation must be values"
+        )
+
+
 def product_error(precision: str, depth: int, beta: float = 1.0) -> float:
-    """Bound u * max_p beta^p C(d-1, p-1) for the log-depth product at depth d (identical keys attain it)."""
+    """Bound u * max_p beta^p C(d-1, p-1) for the log-depth product at depth d (identical keys
+    attain it)."""
     if depth < 1:
         return UNIT[precision]
     return UNIT[precision] * max(beta**p * comb(depth - 1, p - 1) for p in range(1, depth + 1))
@@ -188,7 +240,8 @@ def block_depth(schedule: Schedule, shapes: Shapes) -> int:
 
 
 STAGED_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "ieee": 4}
-"""Shared memory per element of an operand of a product: two bf16 pieces, or one fp32 or bf16 value."""
+"""Shared memory per element of an operand of a product: two bf16 pieces, or one fp32 or bf16
+value."""
 
 
 def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
@@ -225,7 +278,7 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     if nodes <= 16 and plan.mixed:
         return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare", warps=2)
     many = batch > FEW_REQUESTS
-    gates = "prepare" if plan.mixed or many and nodes > 16 else "inline"
+    gates = "prepare" if plan.mixed or (many and nodes > 16) else "inline"
     split = Schedule(
         fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates,
         prefetch=not many, factor_warps=4 if nodes > 32 else 2,

@@ -1,4 +1,5 @@
-"""What a compiler may assume about ancestry: all of it for a static tree, bounds for a dynamic one."""
+"""What a compiler may assume about ancestry: all of it for a static tree, bounds for a dynamic
+one."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _bounds(
 
 def _exact_schedule(recurrence: Recurrence, shapes: Shapes) -> Schedule:
     """The default schedule without tensor-core tricks: the interpreter has no bfloat16."""
-    from boleir.codegen.plan import make_plan
+    from boleir.codegen.planner import make_plan
     from boleir.codegen.schedule import default_schedule
     from boleir.derive.derive import derive
 

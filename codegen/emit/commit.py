@@ -1,9 +1,10 @@
 """The commit kernel: the accepted path of every request, all layers, one launch.
 
-State programs walk the path from the committed state and the inputs of its nodes: the recurrence itself, token by
-token, with the tile in registers (`replay`), or with the unknowns that verification stored (`factors`). Window programs
-move the convolution window to the end of the path. Either can also write the state at one interior node of the path
-(the track node) to a second slot. Pointers come from a table, one row per layer.
+State programs walk the path from the committed state and the inputs of its nodes: the recurrence
+itself, token by token, with the tile in registers (`replay`), or with the unknowns that
+verification stored (`factors`). Window programs move the convolution window to the end of the path.
+Either can also write the state at one interior node of the path (the track node) to a second slot.
+Pointers come from a table, one row per layer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def table_columns(context: Context) -> tuple[str, ...]:
     columns += ["mixed"] if plan.mixed else []
     columns += [x.name for x in plan.parameters]
     if plan.mixed:
-        columns += [f"{m.source.name}" for m in plan.mixed if m.source.name not in columns] + ["window"]
+        columns += [f"{m.source.name}" for m in plan.mixed if m.source.name not in columns] + [
+            "window"
+        ]
     if context.schedule.commit == "factors" and plan.pairs:
         columns.append("unknowns")
     return tuple(columns)
@@ -100,7 +103,8 @@ class _Commit:
         return self.known[known]
 
     def _path(self) -> None:
-        """Which nodes lie on the accepted path; none for a padding row or an accepted node out of range."""
+        """Which nodes lie on the accepted path; none for a padding row or an accepted node out of
+        range."""
         w, words = self.writer, self.context.shapes.words
         w.let("start", f"tl.load({w.arg('cu_nodes', '*i32')} + request)")
         w.let("count", "tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)")
@@ -110,7 +114,10 @@ class _Commit:
         w.let("track_node", f"tl.load({w.arg('track_nodes', '*i32')} + request)")
         w.let("accepted_node", f"tl.load({w.arg('accepted', '*i32')} + request)")
         w.let("first", "start.to(tl.int64)")
-        w.let("valid", "(accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)")
+        w.let(
+            "valid",
+            "(accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)",
+        )
         w.let("last", "first + tl.where(valid, accepted_node, 0)")
         for word in range(words):
             at = f"last * {words} + {word}" if words > 1 else "last"
@@ -118,7 +125,8 @@ class _Commit:
             w.let(f"path_{word}", load)
 
     def _next_node(self) -> None:
-        """`current` becomes the first node left on the path, which loses it: words hold nodes in path order."""
+        """`current` becomes the first node left on the path, which loses it: words hold nodes in
+        path order."""
         w, words = self.writer, self.context.shapes.words
         index, before = "0", []
         for word in range(words):
@@ -130,7 +138,10 @@ class _Commit:
             index = f"tl.where(here_{word}, {exponent}, {index})"
         w.let("current", index)
         for word in range(words):
-            w.let(f"path_{word}", f"tl.where(here_{word}, path_{word} & (path_{word} - 1), path_{word})")
+            w.let(
+                f"path_{word}",
+                f"tl.where(here_{word}, path_{word} & (path_{word} - 1), path_{word})",
+            )
 
     def _left(self) -> str:
         """Whether nodes are left on the path."""
@@ -152,7 +163,10 @@ class _Commit:
         stride = w.arg("state_stride", "i64")
         w.let("cell", "(head * D_V + value)[:, None] * D_K + key[None, :]")
         other = ", other=0.0" if mask else ""
-        w.let("tile", f"tl.load({pool} + slot.to(tl.int64) * {stride} + cell{mask}{other}).to(tl.float32)")
+        w.let(
+            "tile",
+            f"tl.load({pool} + slot.to(tl.int64) * {stride} + cell{mask}{other}).to(tl.float32)",
+        )
         # pointers and per-head parameters are loaded once, outside the loop
         for item in self.context.plan.tokens:
             mixed = self.context.plan.is_mixed(item)
@@ -166,7 +180,8 @@ class _Commit:
         w.line(f"tl.store({pool} + target_slot.to(tl.int64) * {stride} + {store})")
 
     def _walk(self, track: str) -> None:
-        """The loop over the path; the rows of the next node are on their way while a node is worked on."""
+        """The loop over the path; the rows of the next node are on their way while a node is worked
+        on."""
         w = self.writer
         body = self._body()
         self._next_node()
@@ -214,13 +229,22 @@ class _Commit:
             if stored:
                 plane = f"{p} * {w.arg('capacity', 'i64')} + row" if p else "row"
                 at = f"({plane}) * (VALUE_HEADS * D_V) + head * D_V + value"
-                w.let(name, self._row_of(name, f"tl.load(unknowns_at + {at}, mask=value < D_V, other=0.0)"))
+                w.let(
+                    name,
+                    self._row_of(name, f"tl.load(unknowns_at + {at}, mask=value < D_V, other=0.0)"),
+                )
             else:
                 self._unknown(name, p, gate, unknowns)
             unknowns.append(name)
         terms = [f"tile * {gate}" if gate else "tile"]
-        terms += [f"{u}[:, None] * {self._operand(pair.write)}[None, :]" for u, pair in zip(unknowns, plan.pairs, strict=True)]
-        terms += [f"{self._value(x.value)}[:, None] * {self._operand(x.key)}[None, :]" for x in plan.writes]
+        terms += [
+            f"{u}[:, None] * {self._operand(pair.write)}[None, :]"
+            for u, pair in zip(unknowns, plan.pairs, strict=True)
+        ]
+        terms += [
+            f"{self._value(x.value)}[:, None] * {self._operand(x.key)}[None, :]"
+            for x in plan.writes
+        ]
         w.let("tile", " + ".join(terms))
 
     def _unknown(self, name: str, p: int, gate: str | None, earlier: list[str]) -> None:
@@ -243,7 +267,9 @@ class _Commit:
             factors = [repr(operand.constant)] if operand.constant != 1.0 else []
             factors += [self._head(self.context.plan.scalar(name).expr) for name in operand.scalars]
             base = self._vector(operand.base)
-            self.known[known] = self.writer.temp(" * ".join([*factors, base]), "k") if factors else base
+            self.known[known] = (
+                self.writer.temp(" * ".join([*factors, base]), "k") if factors else base
+            )
         return self.known[known]
 
     def _leaf_parameter(self, item: Input) -> str:
@@ -255,7 +281,9 @@ class _Commit:
                 Kind.KEY: ("key_head * D_K + key", ", mask=key < D_K, other=0.0"),
                 Kind.VALUE: ("head * D_V + value", ", mask=value < D_V, other=0.0"),
             }[item.kind]
-            self.known[known] = self.writer.let(f"{item.name}_row", f"tl.load({pointer} + {at}{mask})")
+            self.known[known] = self.writer.let(
+                f"{item.name}_row", f"tl.load({pointer} + {at}{mask})"
+            )
         return self.known[known]
 
     def _head(self, expr: Expr) -> str:
@@ -278,18 +306,30 @@ class _Commit:
 
     def _vector(self, expr: Expr) -> str:
         """A key-side vector [d_k]."""
-        return self._spelled("key", expr, lambda node: self._vector_node(node, self._vector, "key_head", "key", "D_K"))
+        return self._spelled(
+            "key",
+            expr,
+            lambda node: self._vector_node(node, self._vector, "key_head", "key", "D_K"),
+        )
 
     def _value(self, expr: Expr) -> str:
         """A value-side vector [value tile]."""
-        return self._spelled("value", expr, lambda node: self._vector_node(node, self._value, "head", "value", "D_V"))
+        return self._spelled(
+            "value", expr, lambda node: self._vector_node(node, self._value, "head", "value", "D_V")
+        )
 
     def _full_value(self, expr: Expr) -> str:
         """A value-side vector [d_v], for reductions."""
         every = f"tl.arange(0, {padded(self.context.shapes.d_v)})"
-        return self._spelled("full", expr, lambda node: self._vector_node(node, self._full_value, "head", every, "D_V"))
+        return self._spelled(
+            "full",
+            expr,
+            lambda node: self._vector_node(node, self._full_value, "head", every, "D_V"),
+        )
 
-    def _vector_node(self, expr: Expr, spell: Callable[[Expr], str], heads: str, channel: str, width: str) -> str:
+    def _vector_node(
+        self, expr: Expr, spell: Callable[[Expr], str], heads: str, channel: str, width: str
+    ) -> str:
         match expr:
             case Input(per=Per.TOKEN):
                 at = f"{self._row(expr, f'{heads} * {width}')} + {channel}"
@@ -301,7 +341,9 @@ class _Commit:
             case Input(name=name):
                 at = f"{self._pointer(name, 'fp32')} + {heads} * {width} + {channel}"
                 return f"tl.load({at}, mask={channel} < {width}, other=0.0)"
-        return arithmetic(expr, lambda x: self._head(x) if x.kind is Kind.HEAD else spell(x), self.writer)
+        return arithmetic(
+            expr, lambda x: self._head(x) if x.kind is Kind.HEAD else spell(x), self.writer
+        )
 
     def _spelled(self, space: str, expr: Expr, node: Callable[[Expr], str]) -> str:
         if is_constant(expr):
@@ -309,7 +351,9 @@ class _Commit:
         known = (space, expr.key)
         if known not in self.known:
             spelled = node(expr)
-            self.known[known] = spelled if spelled.endswith("_row") else self.writer.temp(spelled, space[0])
+            self.known[known] = (
+                spelled if spelled.endswith("_row") else self.writer.temp(spelled, space[0])
+            )
         return self.known[known]
 
     def _row(self, item: Input, offset: str) -> str:
@@ -330,7 +374,10 @@ class _Commit:
         w.let("tracked", "(track_slot >= 0) & (track_node >= 0) & (track_node < count)")
         w.let("bit", "tl.where(tracked, track_node, 0)")
         at = f"last * {words} + bit // 64" if words > 1 else "last"
-        w.let("tracked", f"tracked & (((tl.load(ancestors + {at}) >> (bit & 63).to(tl.int64)) & 1) != 0)")
+        w.let(
+            "tracked",
+            f"tracked & (((tl.load(ancestors + {at}) >> (bit & 63).to(tl.int64)) & 1) != 0)",
+        )
         for m in plan.mixed:
             tiles = -(-m.channels // CONV_TILE)
             with w.block(f"if (unit >= {first}) & (unit < {first + tiles}):"):
@@ -371,6 +418,9 @@ class _Commit:
             old = f"(back_{back} < 0) & (back_{back} >= -{width - 1})"
             w.let("inside", f"column < tl.where({inside}, {m.channels}, 0)")
             w.let("kept", f"column < tl.where({old}, {m.channels}, 0)")
-            w.let(f"entry_{back}", f"tl.load({source.format(node=f'back_{back}')}, mask=inside, other=0.0)")
+            w.let(
+                f"entry_{back}",
+                f"tl.load({source.format(node=f'back_{back}')}, mask=inside, other=0.0)",
+            )
             w.let("moved", f"tl.load(old + {width - 1} + back_{back}, mask=kept, other=0.0)")
             w.let(f"entry_{back}", f"tl.where(inside, entry_{back}, moved)")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place
-from boleir.codegen.emit.text import arithmetic, call, stem
+from boleir.codegen.emit.text import arithmetic, call
 from boleir.codegen.emit.writer import Writer
+from boleir.codegen.naming import stem
 from boleir.codegen.plan import Mixed, NoKernel, Scalar
 from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.codegen.schedule import padded

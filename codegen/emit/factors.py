@@ -88,13 +88,17 @@ def _hand_over(context: Context, tiles: Tiles) -> None:
     w, plan, parts = tiles.writer, context.plan, handover(context)
     w.section("for the value kernel: what multiplies rows, NaN below a non-finite input")
     values = {name: name for name in parts.others}
-    out = [f for f in (path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)) if f]
+    out = [
+        f for f in (path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)) if f
+    ]
     w.let("poisoned", poisoned(tiles, 0))
     values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
     if plan.pairs:
         pair = plan.pairs[0]
         operand = replace(pair.erase, scalars=parts.erase_scalars)
-        erase = [f for f in (path_decay(context, pair.after_decay, 0), tiles.scale(operand, 0)) if f]
+        erase = [
+            f for f in (path_decay(context, pair.after_decay, 0), tiles.scale(operand, 0)) if f
+        ]
         values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
     first = prepared_planes(context)
     for number, name in enumerate(parts.names):
@@ -135,12 +139,12 @@ def _pair_fold(context: Context, system: System) -> str:
     minus_g = system.coupling(
         "minus_g", 0, 0, pair.erase, pair.write, pair.after_decay, sign="-", strict=True
     )
-    return _fold(context, system, minus_g, _readout_tile(context, system, "readout", pair.write, own))
+    return _fold(
+        context, system, minus_g, _readout_tile(context, system, "readout", pair.write, own)
+    )
 
 
-def _store_folded(
-    context: Context, w: Writer, precision: Precision, results: list[str]
-) -> None:
+def _store_folded(context: Context, w: Writer, precision: Precision, results: list[str]) -> None:
     folded = w.arg("folded", "*" + folded_dtype(context))
     count = len(results) * folded_pieces(context)
     w.section("store the folded tiles, piece by piece")

@@ -98,9 +98,7 @@ class Frame:
         """Variables with the bits of nodes with a non-finite input, up to block `b`, in the word of
         block `a`."""
         index = self.word_index(a)
-        return [
-            self.context.block("bad", x) for x in range(b + 1) if self.word_index(x) == index
-        ]
+        return [self.context.block("bad", x) for x in range(b + 1) if self.word_index(x) == index]
 
     def path(self, b: int, a: int) -> str:
         """Like `ancestors`, without the nodes that have a non-finite input (after `scalars`)."""

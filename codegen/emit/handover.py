@@ -57,7 +57,8 @@ def handover(context: Context) -> Handover:
 
 
 def _divided_pair(context: Context) -> tuple[tuple[str, ...], Expr | None, tuple[str, ...]]:
-    """Scalars common to target and erase vector, the target without them, the other erase scalars."""
+    """Scalars common to target and erase vector, the target without them, the other erase
+    scalars."""
     plan = context.plan
     if not plan.pairs:
         return (), None, ()

@@ -34,7 +34,9 @@ def poisoned(tiles: Tiles, b: int) -> str:
     tests = []
     for a in sorted(first_of_word.values()):
         bad = " | ".join(tiles.bad_nodes(b, a))
-        tests.append(f"({tiles.ancestors(b, a)} & {bad if bad.isidentifier() else f'({bad})'}) != 0")
+        tests.append(
+            f"({tiles.ancestors(b, a)} & {bad if bad.isidentifier() else f'({bad})'}) != 0"
+        )
     return tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
 
 

@@ -1,8 +1,9 @@
 """The precision plan: in how many pieces an operand enters a product, and which are taken.
 
-bfloat16 tensor-core products accumulate in float32 and are exact in their operands. An operand that comes from
-memory in bfloat16 is one piece; a float32 one is split into a high and a low bfloat16 part, which together keep 16
-mantissa bits. A product of two operands takes one pass per pair of pieces, the pair of two low parts left out.
+bfloat16 tensor-core products accumulate in float32 and are exact in their operands. An operand that
+comes from memory in bfloat16 is one piece; a float32 one is split into a high and a low bfloat16
+part, which together keep 16 mantissa bits. A product of two operands takes one pass per pair of
+pieces, the pair of two low parts left out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class Precision:
     def pieces(self, writer: Writer, name: str, dtype: str = "fp32") -> Pieces:
         """Split the tile `name` of element type `dtype`; lines are written once per call."""
         if self.plan in ("ieee", "tf32"):
-            return Pieces((name if dtype == "fp32" else writer.let(f"{name}_f32", f"{name}.to(tl.float32)"),))
+            return Pieces(
+                (name if dtype == "fp32" else writer.let(f"{name}_f32", f"{name}.to(tl.float32)"),)
+            )
         if dtype == "bf16":
             return Pieces((name,))
         high = writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)")
@@ -42,7 +45,8 @@ class Precision:
         return Pieces((high, low))
 
     def thirds(self, writer: Writer, name: str) -> Pieces:
-        """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is exact."""
+        """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is
+        exact."""
         two = self.pieces(writer, name)
         if len(two.names) < 2:
             return two
@@ -50,7 +54,9 @@ class Precision:
         rest = f"{name} - {high}.to(tl.float32) - {low}.to(tl.float32)"
         return Pieces((high, low, writer.let(f"{name}_rest", f"({rest}).to(tl.bfloat16)")))
 
-    def dot(self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None) -> str:
+    def dot(
+        self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None
+    ) -> str:
         """`out = start + left @ right`, smallest contributions first."""
         pairs = [
             (a, b)
@@ -60,7 +66,9 @@ class Precision:
         ]
         weight = {name: i for names in (left.names, right.names) for i, name in enumerate(names)}
         pairs.sort(key=lambda pair: -(weight[pair[0]] + weight[pair[1]]))
-        option = {"ieee": ', input_precision="ieee"', "tf32": ', input_precision="tf32"'}.get(self.plan, "")
+        option = {"ieee": ', input_precision="ieee"', "tf32": ', input_precision="tf32"'}.get(
+            self.plan, ""
+        )
         for a, b in pairs:
             writer.let(out, f"tl.dot({a}, {b}{f', {start}' if start else ''}{option})")
             start = out

@@ -72,7 +72,7 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
         "prepare",
         _doc(context, with_rows),
         (f"{total * inner.blocks} * batch", "1", "1"),
-        warps=4,
+        warps=8 if plan.mixed else 4,  # convolutions keep many rows in flight
         pdl=pdl,
     )
 
@@ -140,7 +140,8 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
     capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
     w.origin("log-decay g, and c its sum over the path", place(plan.log_decay, plan.form.decay))
     g = w.let("g", own.per_node(plan.log_decay, 0))
-    w.line(f"tl.store({rows} + ({plane + 1} * VALUE_HEADS + head) * {capacity} + row, {g}, mask=inside)")
+    own_plane = f"({plane + 1} * VALUE_HEADS + head)"
+    w.line(f"tl.store({rows} + {own_plane} * {capacity} + row, {g}, mask=inside)")
     w.let("c", f"tl.zeros([{size}], tl.float32)")
     for word in range(context.shapes.words):
         nodes = min(64, padded(context.shapes.max_nodes - 64 * word))

@@ -19,7 +19,8 @@ class Solver:
         self.writer = system.writer
 
     def solve(self, b: int, right: list[str], minus_g: dict[tuple[int, int], str]) -> list[str]:
-        """Names of the unknowns of each pair, given right sides and tiles of -G by pair and pair."""
+        """Names of the unknowns of each pair, given right sides and tiles of -G by pair and
+        pair."""
         sweeps, solver = sweeps_of_block(self.context, b), self.context.schedule.solver
         if not sweeps:
             return right

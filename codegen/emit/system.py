@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from boleir.codegen.emit.context import LOG2_E
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.text import conjunction, leaf, product
+from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand
 from boleir.codegen.topology_facts import ROLLED_SWEEPS
 from boleir.ir import Expr, Input, Per
@@ -56,9 +57,7 @@ class System:
             self.memo[known] = name
         return self.memo[known]
 
-    def decay(
-        self, b: int, a: int, after_decay: bool, scale: str | None, gram: str
-    ) -> str | None:
+    def decay(self, b: int, a: int, after_decay: bool, scale: str | None, gram: str) -> str | None:
         """exp(c_i - c_j), or exp(c_parent(i) - c_j), times the scale of the written vector j; None
         when both are one.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from boleir.codegen.emit.writer import Writer, balanced
 from boleir.functions import FUNCTIONS
-from boleir.ir import Add, Call, Div, Dot, Expr, Input, Mul, Neg, Number, Per, Sub, walk
+from boleir.ir import Add, Call, Div, Expr, Mul, Neg, Number, Sub
 
 LOGIC, SUM, TERM, UNARY, ATOM = range(5)
 """How tightly the loosest operator of a text binds."""
@@ -76,32 +76,3 @@ def call(fn: str, argument: str, writer: Writer) -> str:
     spelled = FUNCTIONS[fn].to_triton(argument, axis=1)
     inner = spelled[1:-1]
     return inner if spelled.startswith("(") and balanced(inner) else spelled
-
-
-def stem(expr: Expr) -> str:
-    """A name that says what an expression is: its own in the source, or its function and leaf."""
-    if expr.hint and expr.hint.isidentifier() and expr.hint.isascii():
-        return expr.hint
-    match expr:
-        case Input(name=name, per=per):
-            return f"{name}_row" if per is Per.TOKEN else f"{name}_head"
-        case Dot(left=left, right=right) if left == right:
-            return f"square_{_leaf(left)}"
-        case Dot(left=left, right=right):
-            return f"{_leaf(left)}_dot_{_leaf(right)}"
-        case Call(fn=fn, arg=arg):
-            return f"{fn}_{_leaf(arg)}"
-    return f"scaled_{_leaf(expr)}"
-
-
-def leaf(expr: Expr) -> str:
-    """The name of the vector an operand is made of."""
-    return _leaf(expr)
-
-
-def _leaf(expr: Expr) -> str:
-    for node in (expr, *(x for x in walk(expr) if isinstance(x, Input))):
-        name = node.hint or getattr(node, "name", None)
-        if isinstance(name, str) and name.isidentifier() and name.isascii():
-            return name
-    return "constant"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import LARGEST, LOG2_E, place
-from boleir.codegen.emit.text import arithmetic, conjunction, product, stem
+from boleir.codegen.emit.text import arithmetic, conjunction, product
 from boleir.codegen.emit.vectors import Vectors
+from boleir.codegen.naming import stem
 from boleir.codegen.plan import Operand, Scalar
 from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
@@ -177,7 +178,9 @@ class Tiles(Vectors):
         if ("scalar", expr.key, b) in self.memo:
             return self.memo["scalar", expr.key, b]
         key: tuple[object, ...] = ("head", expr.key, b)
-        if all(x.per is Per.HEAD and x.kind is Kind.HEAD for x in walk(expr) if isinstance(x, Input)):
+        if all(
+            x.per is Per.HEAD and x.kind is Kind.HEAD for x in walk(expr) if isinstance(x, Input)
+        ):
             key = ("layer", expr.key)
         if key not in self.memo:
             text = self._head(expr, b)

@@ -1,4 +1,5 @@
-"""The value kernel of the split schedule: the state read once, times what the factors kernel left."""
+"""The value kernel of the split schedule: the state read once, times what the factors kernel
+left."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import prepared_planes
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.text import leaf, product
+from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.codegen.naming import leaf
 from boleir.ir import Kind
 
 

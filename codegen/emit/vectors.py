@@ -1,4 +1,5 @@
-"""Vectors of tokens as tiles: key tiles [nodes, key chunk], value tiles in the schedule's orientation.
+"""Vectors of tokens as tiles: key tiles [nodes, key chunk], value tiles in the schedule's
+orientation.
 
 A tile is loaded once and named after its input. Row scalars multiply rows after the products, so
 that what lies in memory in 16 bits enters them exactly.
@@ -10,7 +11,8 @@ from abc import ABC, abstractmethod
 
 from boleir.codegen.emit.context import LARGEST
 from boleir.codegen.emit.frame import Frame
-from boleir.codegen.emit.text import arithmetic, bracket, leaf, product
+from boleir.codegen.emit.text import arithmetic, bracket, product
+from boleir.codegen.naming import leaf
 from boleir.codegen.rewrite import constant_value, is_constant, split_factors
 from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Input, Kind, Per

@@ -1,0 +1,261 @@
+"""Planning: from a normal form to operands and row scalars (see `boleir.codegen.plan`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from boleir.codegen.naming import stem
+from boleir.codegen.plan import Mixed, NoKernel, Operand, PairPlan, Plan, Scalar, WritePlan
+from boleir.codegen.rewrite import (
+    constant_value,
+    expand_norms,
+    is_constant,
+    is_number,
+    rebuild,
+    split_factors,
+    split_scale,
+)
+from boleir.derive.normal_form import NormalForm, Pair, Write
+from boleir.derive.structure import is_zero, reads_update
+from boleir.functions import FUNCTIONS
+from boleir.ir import Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Collects row scalars and mixed inputs while the fields of a normal form are translated."""
+
+    dims: dict[str, int]
+    taken: set[str]
+    channels: dict[Kind, int]
+    mixed: dict[int, Mixed] = field(default_factory=dict)
+    scalars: dict[int, Scalar] = field(default_factory=dict)
+    offset: int = 0
+
+    def mix(self, root: Expr) -> Expr:
+        """Replace every convolution, with the functions right above it, by a stored input."""
+        return expand_norms(rebuild(root, self._mixed_input))
+
+    def _mixed_input(self, node: Expr) -> Expr | None:
+        functions: list[str] = []
+        inner = node
+        while isinstance(inner, Call) and FUNCTIONS[inner.fn].elementwise:
+            functions.append(inner.fn)
+            inner = inner.arg
+        if not isinstance(inner, Conv):
+            return None
+        if node.key not in self.mixed:
+            source = inner.arg
+            assert isinstance(source, Input)
+            name = self._name(f"{source.name}_mixed")
+            item = Input(node.kind, name, hint=source.name)
+            channels = self.channels[source.kind]
+            self.mixed[node.key] = Mixed(
+                item, source, inner.width, tuple(reversed(functions)), self.offset, channels
+            )
+            self.offset += channels
+        return self.mixed[node.key].item
+
+    def _name(self, wanted: str) -> str:
+        wanted = f"{wanted}_row" if is_local(wanted) else wanted
+        name, number = wanted, 2
+        while name in self.taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def scalar(self, expr: Expr) -> str:
+        """The row scalar for a HEAD expression, named after its hint."""
+        if expr.key not in self.scalars:
+            inputs = [node for node in walk(expr) if isinstance(node, Input)]
+            of_key_head = bool(inputs) and all(x.kind is Kind.KEY for x in inputs)
+            per_token = any(x.per is Per.TOKEN for x in inputs)
+            name = self._name(stem(expr))
+            self.scalars[expr.key] = Scalar(name, expr, of_key_head and per_token)
+        return self.scalars[expr.key].name
+
+    def product(self, factors: list[Expr]) -> tuple[float, tuple[str, ...]]:
+        """Constant part and row scalars of a product of HEAD factors."""
+        constant, names = 1.0, []
+        for factor in factors:
+            if is_constant(factor):
+                constant *= constant_value(factor, self.dims)
+            else:
+                names.append(self.scalar(factor))
+        return constant, tuple(names)
+
+    def operand(self, expr: Expr) -> Operand:
+        """A key-side vector split into scalars and what lies in memory."""
+        factors, base = split_scale(self.mix(expr))
+        constant, names = self.product(factors)
+        if not isinstance(base, Input):
+            self._scalars_inside(base)
+        return Operand(constant, names, base)
+
+    def guard(self, item: Input) -> None:
+        """Make sure that a row scalar sees every entry of a vector, so that one that is not finite
+        is noticed."""
+        if item.kind is Kind.HEAD:
+            return
+        square = Dot(Kind.HEAD, item, item)
+        if not any(
+            node == square for scalar in self.scalars.values() for node in walk(scalar.expr)
+        ):
+            name = self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
+            self.scalars[square.key] = replace(
+                self.scalars[square.key], name=name, watches=item.kind
+            )
+
+    def weight(self, expr: Expr) -> str | None:
+        """A HEAD weight as one row scalar; None for zero."""
+        return None if is_zero(expr) else self.scalar(self.mix(expr))
+
+    def value(self, expr: Expr | None) -> Expr | None:
+        """A value-side vector whose HEAD parts have become row scalars."""
+        if expr is None:
+            return None
+        mixed = self.mix(expr)
+        self._scalars_inside(mixed)
+        return mixed
+
+    def _scalars_inside(self, vector: Expr) -> None:
+        """Make a row scalar of every HEAD factor that a vector expression multiplies by or adds."""
+        for node in walk(vector):
+            if node.kind is not Kind.HEAD:
+                self.product(
+                    [
+                        f
+                        for child in node.children
+                        if child.kind is Kind.HEAD
+                        for f in split_factors(child)
+                    ]
+                )
+
+
+def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads: int) -> Plan:
+    """Translate a normal form. Raises `NoKernel` for the classes that have no kernel yet."""
+    _refuse(form)
+    recurrence = form.recurrence
+    planner = _Planner(
+        {"d_k": d_k, "d_v": d_v},
+        {item.name for item in recurrence.inputs} | _RESERVED,
+        {Kind.KEY: key_heads * d_k, Kind.VALUE: value_heads * d_v, Kind.HEAD: value_heads},
+    )
+    # conv channels are packed in the order of declaration
+    for item in recurrence.tokens:
+        for root in (recurrence.update, recurrence.output):
+            for node in walk(root):
+                if isinstance(node, Conv) and node.arg == item:
+                    planner.mix(_outermost(root, node))
+    log_decay = None if is_number(form.decay, 1) else planner.mix(form.log_decay)
+    pairs = tuple(_pair(planner, form, a) for a in range(len(form.pairs)))
+    writes = tuple(_write(planner, write) for write in form.writes)
+    readout = form.readout
+    inclusive = reads_update(replace(form, readout=replace(readout, direct=None, gain=None)))
+    query = planner.operand(readout.query.vector)
+    own_pairs = () if inclusive else tuple(planner.weight(x) for x in readout.pairs)
+    own_writes = () if inclusive else tuple(planner.weight(x) for x in readout.writes)
+    direct, gain = planner.value(readout.direct), planner.value(readout.gain)
+    sources = {m.source.key for m in planner.mixed.values()}
+    used = {n.key for root in (recurrence.update, recurrence.output) for n in walk(root)}
+    raw = [
+        item
+        for item in recurrence.tokens
+        if item.key in used and _used_raw(recurrence, item, sources)
+    ]
+    tokens = tuple(raw) + tuple(m.item for m in planner.mixed.values())
+    for item in tokens:
+        planner.guard(item)
+    return Plan(
+        form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
+        tuple(planner.scalars.values()), log_decay, pairs, writes, query,
+        readout.query.after_decay, inclusive, own_pairs, own_writes, direct, gain,
+    )  # fmt: skip
+
+
+_RESERVED = frozenset(
+    """
+    B_K B_V CONV_CHANNELS D_K D_V GROUP MAX_NODES NODE_BLOCK VALUE_HEADS VALUE_TILES tl triton
+    accepted ancestors batch capacity conv_weight cu_nodes depths folded mixed near out out_stride
+    rows slots state state_stride table target_slots track_nodes track_slots unknowns window
+    window_stride
+    """.split()  # noqa: SIM905
+)
+"""Names with a meaning of their own in emitted modules: inputs must not take them."""
+
+_LOCALS = frozenset(
+    """
+    accepted_node back bad bad_nodes bit block c c2 cell channel column count current decay depth
+    earlier end entry erase_row erased exists finite first fold g gate going h head here identity
+    in_tree inside inverse k kept key key_head last layer length level live lost minus_g minus_seen
+    moved near new node node_block old on_path out_row out_rows out_step out_tile own packed
+    parent_decay path piece place poisoned program readout related request right row scale slot
+    start state_rows state_tile step stored tap target_slot tile total track_node track_slot tracked
+    u unit v valid value value_tile weight window word word_index write_readout written
+    """.split()  # noqa: SIM905
+)
+"""Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""
+
+
+def is_local(name: str) -> bool:
+    """Whether emitted kernels may have a variable `name` of their own."""
+    return name.rstrip("0123456789") in _LOCALS
+
+
+def _refuse(form: NormalForm) -> None:
+    name = form.recurrence.name
+    if form.side != "left":
+        raise NoKernel(f"{name} acts from the right; no kernel is emitted for that side yet")
+    if form.decay.kind is not Kind.HEAD:
+        raise NoKernel(
+            f"{name} decays per {form.decay.kind} channel; kernels exist for one decay per head"
+        )
+    strides = {f"{item.name}_stride" for item in form.recurrence.tokens}
+    for item in form.recurrence.inputs:
+        if item.name in _RESERVED | strides:
+            raise NoKernel(
+                f"{name}: {item.name!r} already means something in emitted kernels",
+                span=item.span,
+                mend="give the input another name",
+            )
+
+
+def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:
+    pair: Pair = form.pairs[index]
+    target = planner.value(pair.target)
+    assert target is not None
+    coupling = tuple(planner.weight(x) for x in pair.coupling)
+    return PairPlan(
+        planner.operand(pair.write), planner.operand(pair.erase.vector), pair.erase.after_decay,
+        target, coupling, planner.value(pair.gain),
+    )  # fmt: skip
+
+
+def _write(planner: _Planner, write: Write) -> WritePlan:
+    value = planner.value(write.value)
+    assert value is not None
+    return WritePlan(planner.operand(write.key), value)
+
+
+def _outermost(root: Expr, conv: Conv) -> Expr:
+    """The longest chain of elementwise functions right above `conv` in `root`."""
+    top: Expr = conv
+    parents = {
+        node.arg.key: node
+        for node in walk(root)
+        if isinstance(node, Call) and FUNCTIONS[node.fn].elementwise
+    }
+    while top.key in parents:
+        top = parents[top.key]
+    return top
+
+
+def _used_raw(recurrence: Recurrence, item: Input, convolved: set[int]) -> bool:
+    """Whether an input is also used without its convolution."""
+    if item.key not in convolved:
+        return True
+    for root in (recurrence.update, recurrence.output):
+        for node in walk(root):
+            if not isinstance(node, Conv) and any(child == item for child in node.children):
+                return True
+    return False
