@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from boleir.library import names as names
     from boleir.runtime.api import compile as compile
     from boleir.runtime.api import load_compiled as load_compiled
+    from boleir.runtime.kernel import Kernel as Kernel
+    from boleir.runtime.pool import SlotFormat as SlotFormat
     from boleir.runtime.pool import StatePool as StatePool
     from boleir.runtime.tree_batch import TreeBatch as TreeBatch
 
@@ -140,7 +142,8 @@ _HOMES = {
         "names",
     ),
     "boleir.runtime.api": ("compile", "load_compiled"),
-    "boleir.runtime.pool": ("StatePool",),
+    "boleir.runtime.kernel": ("Kernel",),
+    "boleir.runtime.pool": ("SlotFormat", "StatePool"),
     "boleir.runtime.tree_batch": ("TreeBatch",),
 }
 _PACKAGES = frozenset({"derive"})
@@ -156,12 +159,14 @@ __all__ = [
     "DerivationError",
     "Head",
     "I",
+    "Kernel",
     "Key",
     "Kind",
     "LaunchError",
     "Module",
     "Recurrence",
     "ScheduleError",
+    "SlotFormat",
     "SpecError",
     "State",
     "StatePool",

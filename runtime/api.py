@@ -102,12 +102,25 @@ def load_compiled(
     Raises `CacheError` for a bad folder or one without binaries for this GPU.
     """
     from boleir.codegen.artifact_folder import read
-    from boleir.runtime.loader import device_target
 
     at = _current_device() if device is None else device
-    name = device_target(at).name if target is None else target
-    artifact = folder if isinstance(folder, Artifact) else read(folder, name)
+    artifact = folder if isinstance(folder, Artifact) else read(folder)
+    name = _fitting(artifact, at) if target is None else target
     return _from_artifact(artifact, name, device=at, driver=driver)
+
+
+def _fitting(artifact: Artifact, device: int) -> str:
+    """The newest target of a compiled folder whose binaries run on a GPU."""
+    from boleir.codegen.targets import TARGETS
+    from boleir.runtime.loader import device_target
+
+    own = device_target(device).name
+    there = {variant.target for variant in artifact.variants}
+    if own in there:
+        return own
+    capability = torch.cuda.get_device_capability(device)
+    fitting = [x.name for x in TARGETS.values() if x.name in there and x.runs_on(capability)]
+    return fitting[-1] if fitting else artifact.variant(own).target
 
 
 def _from_artifact(
