@@ -32,7 +32,9 @@ class BoleirSubject:
         shape, row = work.shape, work.row
         self.work = work
         self.full = full
-        self.stages = ("topology", "conv", "verify", "commit") if full else ("topology", "verify", "commit")
+        self.stages = (
+            ("topology", "conv", "verify", "commit") if full else ("topology", "verify", "commit")
+        )
         self.kernel: Kernel = boleir.compile(
             RECURRENCES[work.kind, full],
             key_heads=shape.key_heads,

@@ -9,6 +9,7 @@ import torch
 
 from boleir.check.check import KernelRun
 from boleir.check.inputs import Shape
+from boleir.oracle import stored_expressions
 
 if TYPE_CHECKING:
     from boleir.check.inputs import Sample
@@ -82,6 +83,8 @@ def kernels_here(recurrence: Recurrence) -> Runnable:
         shape, nodes = Shape(1, 2, 32, 24), 9
     elif not torch.cuda.is_available():
         return Runnable({}, shape, nodes, "there is no GPU here to run the kernels on")
+    # Convolved inputs are stored in the format of the inputs: in float32 the check sees no rounding.
+    dtype = "float32" if stored_expressions(recurrence) else None
     try:
         kernel = compile(
             recurrence,
@@ -91,6 +94,7 @@ def kernels_here(recurrence: Recurrence) -> Runnable:
             d_v=shape.d_v,
             max_nodes=nodes,
             max_depth=nodes - 1,
+            dtype=dtype,
             out_dtype="float32",
         )
     except NoKernel as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from boleir.oracle.closed import Solution, closed_form
 from boleir.oracle.sequential import Walk, sequential
+from boleir.oracle.stored import stored_expressions
 from boleir.oracle.values import Exact, Floats, Values, evaluate
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "closed_form",
     "evaluate",
     "sequential",
+    "stored_expressions",
 ]

@@ -7,7 +7,7 @@ derivation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,16 +48,20 @@ def sequential(
     windows: Inputs | None = None,
     field: Field | None = None,
     keep: Collection[int] | None = None,
+    stored: Mapping[Expr, Array] | None = None,
 ) -> Walk:
     """Every node's output, and the states of the nodes in `keep` (None: of all).
 
     `state` [HV, d_k, d_v] is that of the roots' parent; `parents` has -1 for roots and parents
-    before children. Other states are dropped as soon as no child needs them.
+    before children. Other states are dropped as soon as no child needs them. `stored`: values of
+    expressions that are given instead of computed, see `Values`.
     """
     field = field or Floats()
     start = field.array(state)
     heads, d_k, d_v = start.shape
-    values = Values(inputs, parents, (d_k, d_v), weights=weights, windows=windows, field=field)
+    values = Values(
+        inputs, parents, (d_k, d_v), weights=weights, windows=windows, field=field, stored=stored
+    )
     step = _Step(recurrence, values, heads)
     last_use = {int(parent): node for node, parent in enumerate(parents)}
     states: dict[int, Array] = {-1: start}

@@ -128,7 +128,8 @@ class Values:
 
     `weights[name]` [channels, width] belong to the convolution of input `name` (channels = heads x
     d, the last tap is the token itself) and `windows[name]` [channels, width - 1] are the committed
-    inputs before the tree, the most recent last.
+    inputs before the tree, the most recent last. `stored` gives values of whole expressions, [T,
+    heads, d]: what an implementation keeps in few digits is taken from there, not computed.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Values:
         weights: Inputs | None = None,
         windows: Inputs | None = None,
         field: Field | None = None,
+        stored: Mapping[Expr, Array] | None = None,
     ) -> None:
         self.inputs = inputs
         self.parents = [int(p) for p in parents]
@@ -147,7 +149,7 @@ class Values:
         self.weights = weights or {}
         self.windows = windows or {}
         self.field = field or Floats()
-        self._known: dict[int, Array] = {}
+        self._known = {x.key: self.field.array(value) for x, value in (stored or {}).items()}
 
     def __call__(self, expr: Expr) -> Array:
         """The value of `expr`, [T or 1, heads or 1, d or 1]."""

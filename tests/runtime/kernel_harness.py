@@ -19,7 +19,8 @@ from boleir.check.check import node_errors
 from boleir.check.inputs import Case, Sample, Shape, sample
 from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
-from boleir.oracle import sequential
+from boleir.ir import Expr
+from boleir.oracle import evaluate, sequential, stored_expressions
 from boleir.runtime.kernel import Factors, Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
@@ -81,6 +82,8 @@ class Batch:
     window: Guarded | None
     slots: list[int]
     out: Guarded
+    mixed: torch.Tensor | None = None
+    """What the last verification stored of the convolved inputs, [nodes, channels]."""
 
     def slot_tensor(self, values: Sequence[int] | None = None) -> torch.Tensor:
         """int32 on the batch's device."""
@@ -259,13 +262,53 @@ class Harness:
             poison(space.layer(0).tensors)
             options["workspace"] = space
         slots = batch.slot_tensor()
+        if self.kernel.interface.conv_channels:
+            batch.mixed = options["workspace"].layer(options.get("layer", 0)).tensors[0]
         return self.kernel.verify(
             batch.tree, batch.inputs, batch.pool, slots, out=batch.out.view, **options
         )
 
-    def reference(self, request: Sample) -> Any:
-        """The float64 walk of a request."""
-        return sequential(self.recurrence, **request.arguments)
+    def reference(self, request: Sample, mixed: torch.Tensor | None = None) -> Any:
+        """The float64 walk of a request, from the convolved inputs that were stored if given."""
+        stored = None if mixed is None else self.stored(mixed)
+        return sequential(self.recurrence, **request.arguments, stored=stored)
+
+    def stored(self, mixed: torch.Tensor) -> dict[Expr, Any]:
+        """Rows of convolved inputs as values of their expressions."""
+        face, at, found = self.kernel.interface, 0, {}
+        nodes = stored_expressions(self.recurrence)
+        for name in face.convolved:
+            item = next(x for x in face.inputs if x.name == name)
+            rows = mixed[:, at : at + item.channels].double().cpu().numpy()
+            found[nodes[name]] = rows.reshape(len(rows), *item.shape)
+            at += item.channels
+        return found
+
+    def walk(self, batch: Batch, b: int) -> Any:
+        """The float64 walk of request `b` from what the last verification stored."""
+        request = batch.samples[b]
+        assert request is not None
+        rows = slice(batch.cu[b], batch.cu[b + 1])
+        return self.reference(request, None if batch.mixed is None else batch.mixed[rows])
+
+    def stored_error(self, batch: Batch) -> float:
+        """Worst error of a stored convolved input, in units of what rounding it may cost."""
+        if batch.mixed is None:
+            return 0.0
+        unit = torch.finfo(batch.mixed.dtype).eps / 2
+        worst = 0.0
+        for b, request in enumerate(batch.samples):
+            if request is None or batch.slots[b] < 0:
+                continue
+            found = self.stored(batch.mixed[batch.cu[b] : batch.cu[b + 1]])
+            arguments = {k: v for k, v in request.arguments.items() if k != "state"}
+            for expr, rows in found.items():
+                exact = evaluate(expr, **arguments)
+                slack = 1e-6 * np.abs(exact).max()
+                worst = max(
+                    worst, float((np.abs(rows - exact) / (unit * np.abs(exact) + slack)).max())
+                )
+        return worst
 
     def output_error(self, batch: Batch, out: torch.Tensor) -> float:
         """Worst error per node over all requests; infinite where a padding row is not zero."""
@@ -275,14 +318,15 @@ class Harness:
             if batch.slots[b] < 0:
                 worst = max(worst, 0.0 if bool((rows == 0).all()) else float("inf"))
             elif request is not None:
-                reference = self.reference(request).output
+                reference = self.walk(batch, b).output
                 errors = node_errors(rows.double().cpu().numpy(), reference)
                 worst = max(worst, float(errors.max()))
         return worst
 
     def state_error(self, batch: Batch, slot: int, request: Sample, node: int) -> float:
         """Error of the state in `slot` against the walk's state at `node`."""
-        expected = self.reference(request).states[node]
+        b = next(i for i, x in enumerate(batch.samples) if x is request)
+        expected = self.walk(batch, b).states[node]
         found = batch.pool.state[slot].double().cpu().numpy().transpose(0, 2, 1)
         return float(node_errors(found[None], expected[None])[0])
 
