@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import boleir
 import torch
+
+import boleir
+from benchmarks.subject import Outputs
+from benchmarks.workload import Workload
 from boleir.codegen.schedule import Schedule
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
 from boleir.runtime.verification import Factors
-
-from benchmarks.subject import Outputs
-from benchmarks.workload import Workload
 
 Tensor = torch.Tensor
 
@@ -94,7 +94,7 @@ class BoleirSubject:
         return factors
 
     def _split_stages(self) -> None:
-        """Let conv() and verify() start their own part of the kernels of a layer: the harness times them apart."""
+        """Let conv() and verify() start their own kernels of a layer: they are timed apart."""
         verification, _ = self.kernel._loaded()
         every = list(verification._stages)
         first = 1 if self.full else 0

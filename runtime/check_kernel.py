@@ -83,7 +83,7 @@ def kernels_here(recurrence: Recurrence) -> Runnable:
         shape, nodes = Shape(1, 2, 32, 24), 9
     elif not torch.cuda.is_available():
         return Runnable({}, shape, nodes, "there is no GPU here to run the kernels on")
-    # Convolved inputs are stored in the format of the inputs: in float32 the check sees no rounding.
+    # Convolved inputs are stored like the inputs: in float32 the check sees no rounding.
     dtype = "float32" if stored_expressions(recurrence) else None
     try:
         kernel = compile(

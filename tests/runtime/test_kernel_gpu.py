@@ -42,7 +42,8 @@ class Variant:
         s = self.shape
         heads = f"{s.key_heads}:{s.value_heads}"
         formats = "" if self.dtype == "bfloat16" else f"-{self.dtype}"
-        return f"{self.recurrence}-{heads}-{s.d_k}x{s.d_v}-{self.nodes}-{self.depth}-b{self.batch}{formats}"
+        tree = f"{self.nodes}-{self.depth}-b{self.batch}"
+        return f"{self.recurrence}-{heads}-{s.d_k}x{s.d_v}-{tree}{formats}"
 
 
 QWEN = Shape(2, 4, 128, 128)
