@@ -23,6 +23,8 @@ class KernelUnderCheck:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.mixed: torch.Tensor | None = None
+        """Convolved inputs as the last run stored them, [nodes, channels]."""
 
     def __call__(self, sample: Sample) -> KernelRun:
         """Outputs [T, HV, d_v] and the state after committing `sample.accepted`."""
@@ -35,7 +37,9 @@ class KernelUnderCheck:
             rows = np.concatenate([sample.windows[name] for name in face.convolved])
             layer.window[1] = self._tensor(rows, face.dtype)
         slots = torch.ones(1, dtype=torch.int32, device=kernel.device)
-        out, factors = kernel.verify(tree, self._inputs(sample), layer, slots)
+        space = kernel.workspace(1, len(sample.parents))
+        self.mixed = space.layer(0).tensors[0]
+        out, factors = kernel.verify(tree, self._inputs(sample), layer, slots, workspace=space)
         ends = torch.full((1,), sample.accepted, dtype=torch.int32, device=kernel.device)
         kernel.commit(factors, ends, layer, slots)
         state = layer.state[1].double().cpu().numpy().transpose(0, 2, 1)

@@ -23,6 +23,7 @@ from boleir.errors import ScheduleError
 if TYPE_CHECKING:
     from boleir.codegen.artifact import Artifact
     from boleir.codegen.request import Shapes
+    from boleir.ir import Recurrence
 
 SUMMARY = "compile a recurrence into verification and commit kernels"
 EXAMPLES = (
@@ -91,10 +92,19 @@ def run(args: argparse.Namespace) -> None:
             assembly=args.assembly,
         )
     write(artifact, folder)
+    tried = try_out(folder, recurrence)
     if args.json:
-        print_json({"folder": str(folder), **summary(artifact)})
+        print_json({"folder": str(folder), **summary(artifact), "run": tried})
     else:
         print(report(artifact, folder))
+        print(f"  {tried}")
+
+
+def try_out(folder: Path, recurrence: Recurrence) -> str:
+    """Run what was compiled if a GPU is at hand. Raises `CheckError` for wrong results."""
+    from boleir.runtime.spot_check import spot_check
+
+    return spot_check(folder, recurrence).line
 
 
 def shapes(args: argparse.Namespace) -> Shapes:

@@ -1,0 +1,105 @@
+"""A compiled folder tried out on the GPU at hand: one adversarial tree against the float64 walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from boleir.check.check import node_errors
+from boleir.check.inputs import Case, Shape, sample
+from boleir.derive.derive import derive
+from boleir.errors import CacheError, CheckError
+from boleir.oracle import sequential, stored_expressions
+from boleir.runtime.check_kernel import KernelUnderCheck
+from boleir.trees.shapes import random
+
+if TYPE_CHECKING:
+    from boleir.check.inputs import Sample
+    from boleir.ir import Expr, Recurrence
+    from boleir.oracle.values import Array
+    from boleir.runtime.kernel import Kernel
+
+FLOAT32_LIMIT = 2e-5
+"""Largest error of a node when outputs are in float32."""
+
+
+class SpotCheck(NamedTuple):
+    """What came out: a line to print, and whether kernels ran."""
+
+    line: str
+    ran: bool
+
+
+def spot_check(folder: Path, recurrence: Recurrence) -> SpotCheck:
+    """Verify and commit one tree with the binaries in `folder`, if this machine can run them.
+
+    Raises `CheckError` when the kernels are wrong.
+    """
+    from boleir.runtime.api import load_compiled
+
+    if not torch.cuda.is_available():
+        return SpotCheck("there is no GPU here, so the kernels were not run", False)
+    try:
+        kernel = load_compiled(folder)
+    except CacheError as error:
+        return SpotCheck(f"not run on the GPU here: {error.message}", False)
+    outputs, state = errors_of(kernel, recurrence)
+    face = kernel.interface
+    limit = max(FLOAT32_LIMIT, torch.finfo(getattr(torch, face.out_dtype)).eps)
+    device = torch.cuda.get_device_name(kernel.device)
+    line = (
+        f"run on {device}: worst error of a node {outputs:.1e}, of the committed state "
+        f"{state:.1e} (outputs in {face.out_dtype})"
+    )
+    if not (outputs <= limit and state <= limit):
+        raise CheckError(f"wrong kernels: {line}")
+    return SpotCheck(line, True)
+
+
+def errors_of(kernel: Kernel, recurrence: Recurrence, seed: int = 0) -> tuple[float, float]:
+    """Worst error of a node and of the committed state, on a random tree with collinear keys."""
+    face = kernel.interface
+    parents = face.parents or tuple(random(face.max_nodes, seed=seed, max_depth=face.max_depth))
+    shape = Shape(face.key_heads, face.value_heads, face.d_k, face.d_v)
+    case = Case(keys="cosine", log_decay=-0.03)
+    drawn = sample(
+        derive(recurrence), case, shape, parents=parents, seed=seed, rounding=_rounding(face.dtype)
+    )
+    drawn = replace(drawn, state=_rounding(face.state_dtype)(drawn.state))
+    run = KernelUnderCheck(kernel)
+    out = run(drawn)
+    walk = sequential(recurrence, **drawn.arguments, stored=_stored(run, recurrence, drawn))
+    outputs = float(node_errors(out.output, walk.output).max())
+    assert out.state is not None
+    state = walk.states[drawn.accepted]
+    return outputs, float(node_errors(out.state[None], state[None])[0])
+
+
+def _rounding(dtype: str) -> Callable[[Array], Array]:
+    """Rounds float64 values to a format, so that the walk sees what a kernel sees."""
+    kind: torch.dtype = getattr(torch, dtype)
+
+    def rounded(values: Array) -> Array:
+        found: Array = torch.as_tensor(np.ascontiguousarray(values)).to(kind).double().numpy()
+        return found
+
+    return rounded
+
+
+def _stored(run: KernelUnderCheck, recurrence: Recurrence, drawn: Sample) -> dict[Expr, Array]:
+    """The convolved inputs as the kernels kept them."""
+    face, at = run.kernel.interface, 0
+    found: dict[Expr, Array] = {}
+    nodes = stored_expressions(recurrence)
+    for name in face.convolved:
+        item = next(x for x in face.inputs if x.name == name)
+        assert run.mixed is not None
+        rows = run.mixed[: len(drawn.parents), at : at + item.channels].double().cpu().numpy()
+        found[nodes[name]] = np.reshape(rows, (len(drawn.parents), *item.shape))
+        at += item.channels
+    return found
