@@ -111,7 +111,7 @@ class Interface:
 
 def interface_of(lowered: Lowered) -> Interface:
     """The interface of emitted kernels."""
-    from boleir.codegen.emit.commit import table_columns
+    from boleir.codegen.emit.commit_table import table_columns
     from boleir.codegen.request import DTYPES
 
     plan, shapes, context = lowered.plan, lowered.shapes, lowered.context

@@ -1,0 +1,144 @@
+"""One token of the replayed recurrence: expressions over the rows of one node.
+
+Rows (head scalars, vectors, stored unknowns) are loaded one step ahead of the node that needs them;
+so an expression only notes which rows it takes, and the loop over the path loads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from boleir.codegen.emit.commit_table import pointer
+from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.text import arithmetic, product
+from boleir.codegen.emit.writer import Writer
+from boleir.codegen.naming import leaf, stem
+from boleir.codegen.plan import Operand
+from boleir.codegen.rewrite import constant_value, is_constant
+from boleir.codegen.schedule import padded
+from boleir.ir import Call, Dot, Expr, Input, Kind, Per
+
+
+class Token:
+    """Emits expressions of one token."""
+
+    def __init__(self, context: Context, writer: Writer) -> None:
+        self.context = context
+        self.writer = writer
+        self.memo = writer.memo
+        self.rows: dict[str, str] = {}
+        """Loads of the rows of a node, by name."""
+
+    def row(self, name: str, load: str) -> str:
+        """A row of the current node, loaded one step ahead."""
+        self.rows[name] = load
+        return f"{name}_now"
+
+    def operand(self, operand: Operand, role: str) -> str:
+        """A key-side operand, its scalars included, as an atom."""
+        known = ("operand", operand.constant, operand.scalars, operand.base.key)
+        if known not in self.memo:
+            factors = [repr(operand.constant)] if operand.constant != 1.0 else []
+            factors += [self.head(self.context.plan.scalar(name).expr) for name in operand.scalars]
+            base = self.vector(operand.base)
+            text = product(*factors, base)
+            self.memo[known] = self.writer.temp(text, role) if factors else base
+        return self.memo[known]
+
+    def parameter(self, item: Input) -> str:
+        """A parameter of the layer, loaded once."""
+        known = ("parameter", item.key)
+        if known not in self.memo:
+            at, mask = {
+                Kind.HEAD: ("head", ""),
+                Kind.KEY: ("key_head * D_K + key", ", mask=key < D_K, other=0.0"),
+                Kind.VALUE: ("head * D_V + value", ", mask=value < D_V, other=0.0"),
+            }[item.kind]
+            address = f"{pointer(self.context, self.writer, item.name, 'fp32')} + {at}"
+            self.memo[known] = self.writer.temp(f"tl.load({address}{mask})", f"{item.name}_head")
+        return self.memo[known]
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def head(self, expr: Expr) -> str:
+        """A HEAD expression: a scalar."""
+        return self._spelled("head", expr, self._head_node, stem(expr))
+
+    def vector(self, expr: Expr) -> str:
+        """A key-side vector [d_k], as an atom."""
+        name = f"{leaf(expr)}_row"
+        return self._spelled("key", expr, self._vector_node(self.vector, "key_head", "key"), name)
+
+    def value(self, expr: Expr) -> str:
+        """A value-side vector [value tile], as an atom."""
+        name = f"{leaf(expr)}_row"
+        return self._spelled("value", expr, self._vector_node(self.value, "head", "value"), name)
+
+    def full_value(self, expr: Expr) -> str:
+        """A value-side vector [d_v], for reductions; an atom."""
+        every = f"tl.arange(0, {padded(self.context.shapes.d_v)})"
+        name = f"{leaf(expr)}_all"
+        return self._spelled("all", expr, self._vector_node(self.full_value, "head", every), name)
+
+    def _head_node(self, expr: Expr) -> str:
+        match expr:
+            case Input(per=Per.TOKEN):
+                load = f"tl.load({self._row_at(expr, 'head')})"
+                return f"{self.row(expr.name, load)}.to(tl.float32)"
+            case Input():
+                return self.parameter(expr)
+            case Dot(left=left, right=right):
+                spell = self.vector if left.kind is Kind.KEY else self.full_value
+                return f"tl.sum({spell(left)} * {spell(right)}, axis=0)"
+            case Call(fn="sum", arg=arg):
+                spell = self.vector if arg.kind is Kind.KEY else self.full_value
+                return f"tl.sum({spell(arg)}, axis=0)"
+        return arithmetic(expr, self.head, self.writer)
+
+    def _vector_node(
+        self, spell: Callable[[Expr], str], heads: str, channel: str
+    ) -> Callable[[Expr], str]:
+        """How a vector is spelled: of which head, along which channels."""
+        width = "D_K" if channel == "key" else "D_V"
+
+        def node(expr: Expr) -> str:
+            match expr:
+                case Input(per=Per.TOKEN):
+                    at = f"{self._row_at(expr, f'{heads} * {width}')} + {channel}"
+                    load = f"tl.load({at}, mask={channel} < {width}, other=0.0)"
+                    whole = "" if channel in ("key", "value") else "_all"
+                    name = f"{expr.hint or expr.name}{whole}"
+                    return f"{self.row(name, load)}.to(tl.float32)"
+                case Input() if channel in ("key", "value"):
+                    return self.parameter(expr)
+                case Input(name=name):
+                    first = pointer(self.context, self.writer, name, "fp32")
+                    at = f"{first} + {heads} * {width} + {channel}"
+                    return f"tl.load({at}, mask={channel} < {width}, other=0.0)"
+            return arithmetic(
+                expr, lambda x: self.head(x) if x.kind is Kind.HEAD else spell(x), self.writer
+            )
+
+        return node
+
+    def _spelled(self, space: str, expr: Expr, node: Callable[[Expr], str], name: str) -> str:
+        """The text of an expression: a name where it is a vector or costs something."""
+        if is_constant(expr):
+            return repr(constant_value(expr, self.context.dims))
+        known = (space, expr.key)
+        if known not in self.memo:
+            text = node(expr)
+            named = space != "head" or isinstance(expr, Input | Dot | Call) or bool(expr.hint)
+            self.memo[known] = (
+                self.writer.temp(text, name) if named and not text.isidentifier() else text
+            )
+        return self.memo[known]
+
+    def _row_at(self, item: Input, offset: str) -> str:
+        mixed = self.context.plan.is_mixed(item)
+        if mixed is not None:
+            first = f"{mixed.offset} + " if mixed.offset else ""
+            rows = pointer(self.context, self.writer, "mixed", self.context.dtype)
+            return f"{rows} + row * CONV_CHANNELS + {first}{offset}"
+        rows = pointer(self.context, self.writer, item.name, self.context.dtype)
+        return f"{rows} + row * {self.writer.arg(f'{item.name}_stride', 'i64')} + {offset}"
