@@ -185,13 +185,14 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    accepted_node back bad bad_nodes bit block c c2 cell channel column count current decay depth
-    earlier end entry erase_row erased exists finite first fold g gate going h head here identity
-    in_tree inside inverse k kept key key_head last layer length level live lost minus_g minus_seen
-    moved near new node node_block old on_path out_row out_rows out_step out_tile own packed
-    parent_decay path piece place poisoned program readout related request right row scale slot
-    start state_rows state_tile step stored tap target_slot tile total track_node track_slot tracked
-    u unit v valid value value_tile weight window word word_index write_readout written
+    accepted_node back bad bad_nodes bit block c c_rest cell channel column count current decay
+    depth earlier end entry erase_row erased exists finite first fold g g_eighths g_path g_pieces
+    g_rest gate going h head here identity in_tree inside inverse k kept key key_head last layer
+    length level live lost minus_g minus_seen moved near new node node_block old on_path out_row
+    out_rows out_step out_tile own packed parent_decay path piece place poisoned program readout
+    related request right row scale slot start state_rows state_tile step stored sums tap
+    target_slot tile total track_node track_slot tracked u unit v valid value value_tile weight
+    window word word_index write_readout written
     """.split()  # noqa: SIM905
 )
 """Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""

@@ -63,9 +63,7 @@ class LoopTiles(Tiles):
         for scalar in self._written_scalars():
             self.row_scalar(scalar, EARLIER)
         if c.plan.log_decay is not None:
-            name = c.block("c", EARLIER)
-            self.writer.let(name, self.plane(len(c.plan.scalars), "c", "head", EARLIER))
-            self._base_two(EARLIER)
+            self.load_path_sums(EARLIER)
 
     def _written_scalars(self) -> list[Scalar]:
         plan = self.context.plan

@@ -116,7 +116,9 @@ def _conv_pointers(context: Context) -> list[_Entry]:
 def _planes(context: Context) -> list[str]:
     """Names of the planes of `rows`, in order."""
     plan = context.plan
-    names = [s.name for s in plan.scalars] + (["c", "g"] if plan.log_decay is not None else [])
+    names = [s.name for s in plan.scalars] + (
+        ["c", "c_rest", "g"] if plan.log_decay is not None else []
+    )
     return names + (list(handover(context).names) if context.schedule.fusion == "split" else [])
 
 
@@ -129,8 +131,9 @@ def _folded_shape(context: Context) -> str:
 def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
     """Names of values that occur in the kernels."""
     entries = [
-        ("c", "log-decays summed over the path of a node, itself included; c2: in base 2"),
-        ("g", "log-decay of the node"),
+        ("c", "log-decays in base 2 over the path of a node, itself included, summed in eighths"),
+        ("c_rest", "what the eighths leave: c + c_rest is the sum"),
+        ("g", "log-decay of the node, in base 2"),
         ("norm_x", "1 / |x| of a vector x that is normalised"),
         ("guard_x", "sum of squares of a vector x, to notice entries that are not finite"),
         ("x_hi, x_lo", "bfloat16 parts of x"),

@@ -24,8 +24,8 @@ def path_decay(context: Context, after_decay: bool, b: int) -> str | None:
     """P of a node, or of its parent; None when the state does not decay."""
     if context.plan.log_decay is None:
         return None
-    c, g = context.block("c", b), context.block("g", b)
-    return f"tl.exp({c})" if after_decay else f"tl.exp({c} - {g})"
+    c, rest, g = (context.block(name, b) for name in ("c", "c_rest", "g"))
+    return f"tl.exp2({c} + {rest})" if after_decay else f"tl.exp2({c} - {g} + {rest})"
 
 
 def poisoned(tiles: Tiles, b: int) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.context import LOG2_E, Context, place
 from boleir.codegen.emit.convolution import emit_convolution, scalar_source
 from boleir.codegen.emit.handover import handed_planes
-from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.tiles import Tiles, eighths
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Scalar
 from boleir.codegen.schedule import padded
@@ -34,7 +34,7 @@ def needs_prepare(context: Context) -> bool:
 def prepared_planes(context: Context) -> int:
     """Planes of the row buffer that hold row scalars: one per scalar, then c and g."""
     plan = context.plan
-    return len(plan.scalars) + (2 if plan.log_decay is not None else 0)
+    return len(plan.scalars) + (3 if plan.log_decay is not None else 0)
 
 
 def planes(context: Context) -> int:
@@ -134,24 +134,28 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar]) -> None:
 
 
 def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
-    """g of the nodes, and c: the sum of g over the path, one ancestor word after the other."""
+    """g of the nodes, and its sums over the path, one ancestor word after the other."""
     plan, size = context.plan, context.schedule.node_block
     assert plan.log_decay is not None
     capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
     w.origin("log-decay g, and c its sum over the path", place(plan.log_decay, plan.form.decay))
-    g = w.let("g", own.per_node(plan.log_decay, 0))
-    own_plane = f"({plane + 1} * VALUE_HEADS + head)"
-    w.line(f"tl.store({rows} + {own_plane} * {capacity} + row, {g}, mask=inside)")
-    w.let("c", f"tl.zeros([{size}], tl.float32)")
+    w.let("g", f"{own.per_node(plan.log_decay, 0)} * {LOG2_E}")
+    for name in ("c", "c_rest"):
+        w.let(name, f"tl.zeros([{size}], tl.float32)")
     for word in range(context.shapes.words):
         nodes = min(64, padded(context.shapes.max_nodes - 64 * word))
         w.let("bit", f"tl.arange(0, {nodes})")
         w.let("node_path", f"{64 * word} + bit" if word else "bit")
         w.let("inside_path", "node_path < count")
-        step = w.let("g_path", own.per_node(plan.log_decay, 1 + word))
+        w.let("g_path", f"{own.per_node(plan.log_decay, 1 + word)} * {LOG2_E}")
+        w.let("g_eighths", eighths("g_path"))
+        w.let("g_rest", "g_path - g_eighths")
         w.let("on_path", f"((word_{word}[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
-        w.let("c", f"c + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
-    w.line(f"tl.store({rows} + ({plane} * VALUE_HEADS + head) * {capacity} + row, c, mask=inside)")
+        for name, step in (("c", "g_eighths"), ("c_rest", "g_rest")):
+            w.let(name, f"{name} + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
+    for number, name in enumerate(("c", "c_rest", "g")):
+        at = f"({plane + number} * VALUE_HEADS + head)"
+        w.line(f"tl.store({rows} + {at} * {capacity} + row, {name}, mask=inside)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from boleir.codegen.emit.context import LOG2_E
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import Tiles
@@ -69,10 +68,11 @@ class System:
         if known not in self.memo:
             factors, stem = [], "decay" if after_decay else "parent_decay"
             if c.plan.log_decay is not None:
-                reader = c.block("c2", b)
+                exponent = f"{t.across(c.block('c', b))} - {t.along(c.block('c', a))}"
                 if not after_decay:
-                    reader = f"{reader} - {c.block('g', b)} * {LOG2_E}"
-                exponent = f"{t.across(reader)} - {t.along(c.block('c2', a))}"
+                    exponent = f"({exponent} - {t.across(c.block('g', b))})"
+                rest = f"{t.across(c.block('c_rest', b))} - {t.along(c.block('c_rest', a))}"
+                exponent = f"{exponent} + ({rest})"
                 if c.schedule.path_sum == "dot":
                     # the selection changes nothing; it has the exponential computed in the layout
                     # of the product, not converted to it

@@ -59,24 +59,31 @@ class Tiles(Vectors):
         return self.memo[known]
 
     def _path_sums(self, b: int) -> str:
-        """c: log-decays summed over the path; g: the node's own, where something needs it."""
+        """c and c_rest: log-decays in base 2, summed over the path in eighths and what the eighths
+        leave; g: the node's own, where something needs it.
+
+        A difference of two sums in one float32 would carry the rounding of the larger: after a few
+        strong decays all others would lose digits. Sums of eighths are exact.
+        """
         c, w = self.context, self.writer
         decay = c.plan.log_decay
         assert decay is not None
         w.origin("log-decay g, and c its sum over the path", place(decay, c.plan.form.decay))
         if self.rows_ready:
-            w.let(c.block("c", b), self.plane(len(c.plan.scalars), "c", "head", b))
+            self.load_path_sums(b)
             if self._needs_own_decay():
-                w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 1, "g", "head", b))
+                w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 2, "g", "head", b))
         else:
-            w.let(c.block("g", b), self.per_node(decay, b))
+            w.let(c.block("g", b), f"{self.per_node(decay, b)} * {LOG2_E}")
             self._path_sum(b)
-        return self._base_two(b)
+        return c.block("c", b)
 
-    def _base_two(self, b: int) -> str:
-        name = self.context.block
-        self.writer.let(name("c2", b), f"{name('c', b)} * {LOG2_E}")
-        return name("c", b)
+    def load_path_sums(self, b: int) -> None:
+        """c and c_rest from the row buffer."""
+        c = self.context
+        for number, name in enumerate(("c", "c_rest")):
+            plane = self.plane(len(c.plan.scalars) + number, name, "head", b)
+            self.writer.let(c.block(name, b), plane)
 
     def _needs_own_decay(self) -> bool:
         plan = self.context.plan
@@ -88,12 +95,16 @@ class Tiles(Vectors):
         if self._sums_by_dot():
             self._path_dot()
             return
-        axis = 1 if self.nodes_on_rows else 0
-        parts = []
-        for a in range(b + 1):
-            mask, g = self.on_path(b, a), self.along(c.block("g", a))
-            parts.append(f"tl.sum(tl.where({mask}, {g}, 0.0), axis={axis})")
-        self.writer.let(c.block("c", b), " + ".join(parts))
+        w, axis = self.writer, 1 if self.nodes_on_rows else 0
+        own = c.block("g", b)
+        w.let(c.block("g_eighths", b), eighths(own))
+        w.let(c.block("g_rest", b), f"{own} - {c.block('g_eighths', b)}")
+        for total, step in (("c", "g_eighths"), ("c_rest", "g_rest")):
+            parts = []
+            for a in range(b + 1):
+                mask, g = self.on_path(b, a), self.along(c.block(step, a))
+                parts.append(f"tl.sum(tl.where({mask}, {g}, 0.0), axis={axis})")
+            w.let(c.block(total, b), " + ".join(parts))
 
     def _sums_by_dot(self) -> bool:
         c = self.context
@@ -102,22 +113,29 @@ class Tiles(Vectors):
         return schedule.path_sum == "dot" and self.nodes_on_rows and exact
 
     def _path_dot(self) -> None:
-        """c as a matrix product: the mask is exact in bfloat16, and g in three pieces is.
+        """The sums as a matrix product: the mask is exact in bfloat16, and g in pieces is, two for
+        its eighths and three for the rest.
 
         What is not finite is left out, since it would spoil every row: `finite` notices it.
         """
-        w, parts = self.writer, ("g_hi", "g_mid", "g_lo")
+        w = self.writer
         w.let("on_path", f"tl.where({self.on_path(0, 0)}, 1.0, 0.0).to(tl.bfloat16)")
         w.let("g_rest", f"tl.where(tl.abs(g) < {LARGEST}, g, 0.0)")
-        for name in parts:
-            w.let(name, "g_rest.to(tl.bfloat16)")
-            w.let("g_rest", f"g_rest - {name}.to(tl.float32)")
+        w.let("g_eighths", eighths("g_rest"))
+        w.let("g_rest", "g_rest - g_eighths")
+        parts = []
+        for whole, count in (("g_eighths", 2), ("g_rest", 3)):
+            for number in range(count):
+                parts.append(w.let(f"{whole}_{number}", f"{whole}.to(tl.bfloat16)"))
+                w.let(whole, f"{whole} - {parts[-1]}.to(tl.float32)")
         w.let("piece", "tl.arange(0, 16)[None, :]")
         pieces = "0.0"
         for number, name in reversed(list(enumerate(parts))):
             pieces = f"tl.where(piece == {number}, {name}[:, None], {pieces})"
         w.let("g_pieces", f"{pieces}.to(tl.bfloat16)")
-        w.let("c", "tl.sum(tl.dot(on_path, g_pieces), axis=1)")
+        w.let("sums", "tl.dot(on_path, g_pieces)")
+        w.let("c", "tl.sum(tl.where(piece < 2, sums, 0.0), axis=1)")
+        w.let("c_rest", "tl.sum(tl.where(piece < 2, 0.0, sums), axis=1)")
 
     def _row(self, scalar: Scalar, b: int) -> str:
         index = [s.name for s in self.context.plan.scalars].index(scalar.name)
@@ -212,3 +230,8 @@ class Tiles(Vectors):
             case Call(fn="sum", arg=arg):
                 return f"tl.sum({self.full_value(arg, b)}, axis=1)"
         return arithmetic(expr, lambda child: self.head(child, b), w)
+
+
+def eighths(value: str) -> str:
+    """`value` rounded to a multiple of 1/8: sums of such numbers are exact up to two million."""
+    return f"tl.floor({value} * 8.0 + 0.5) * 0.125"
