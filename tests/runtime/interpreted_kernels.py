@@ -102,9 +102,9 @@ def library(names: list[str], schedules: list[dict[str, Any]]) -> list[dict[str,
 
 
 def far_decays(shape: list[int]) -> dict[str, float]:
-    """Log decays of 0 and -100 mixed along the paths."""
-    made = harness("gated_delta_rule", None, shape)
-    batch = made.batch(TREES, SLOTS, cases=[Case(log_decay="mixed")] * len(TREES))
+    """Log decays from 0 to -100 mixed along a chain of 40."""
+    made = Harness("gated_delta_rule", Shape(*shape), max_nodes=40, max_depth=39)
+    batch = made.batch([shapes.chain(40)], [1], cases=[Case(log_decay="mixed")])
     return {"output": made.output_error(batch, made.verify(batch)[0])}
 
 

@@ -108,12 +108,10 @@ def test_more_nodes_than_a_word_has_bits(run_interpreted: Callable[..., Any]) ->
         assert report["states"] <= LIMIT, report
 
 
-def test_far_apart_decays_cost_no_more_than_the_rounding_of_their_sum(
-    run_interpreted: Callable[..., Any],
-) -> None:
-    """A path sum of -300 is known to 1.5e-5, and so is a decay that it appears in."""
+def test_strong_decays_cost_the_others_no_digits(run_interpreted: Callable[..., Any]) -> None:
+    """Behind log decays of -100 a path sum in one float32 would leave 5e-5."""
     report = run_interpreted(f"{CHILD}:far_decays", shape=[1, 2, 32, 16])
-    assert report["output"] <= 1e-4
+    assert report["output"] <= 5e-6
 
 
 def test_a_series_cut_short_is_noticed(run_interpreted: Callable[..., Any]) -> None:
