@@ -29,8 +29,10 @@ def stem(expr: Expr) -> str:
 
 
 def leaf(expr: Expr) -> str:
-    """The name of an expression, or of the first input that it is made of."""
-    for node in (expr, *(x for x in walk(expr) if isinstance(x, Input))):
+    """The name of an expression, or of an input it is made of, best one of its own kind."""
+    inputs = [node for node in walk(expr) if isinstance(node, Input)]
+    inputs.sort(key=lambda node: node.kind is not expr.kind)
+    for node in (expr, *inputs):
         name = node.hint or getattr(node, "name", None)
         if is_name(name):
             return str(name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from boleir.codegen.emit.commit_table import pointer, table_columns
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
-from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.text import bracket, conjunction, product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
@@ -25,7 +25,7 @@ def commit_tile(context: Context) -> int:
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
-    w = Writer(context.reserved)
+    w = Writer(context.inputs)
     _Commit(context, w).emit()
     shapes = context.shapes
     states = -(-shapes.d_v // commit_tile(context)) * shapes.value_heads
@@ -209,7 +209,7 @@ class _Commit:
             at = f"{plane} * (VALUE_HEADS * D_V) + head * D_V + value"
             first = pointer(self.context, w, "unknowns", "fp32")
             return token.row(name, f"tl.load({first} + {at}, mask=value < D_V, other=0.0)")
-        w.origin(name, place(plan.form.pairs[p].target, pair.target))
+        w.origin(name, unknown_place(plan.form, p))
         read = f"tl.sum(tile * {token.operand(pair.erase, 'erase')}[None, :], axis=1)"
         factors = [gate] if gate and pair.after_decay else []
         factors += [token.value(pair.gain)] if pair.gain is not None else []

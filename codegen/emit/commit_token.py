@@ -66,12 +66,12 @@ class Token:
 
     def vector(self, expr: Expr) -> str:
         """A key-side vector [d_k], as an atom."""
-        name = f"{leaf(expr)}_row"
+        name = _vector_name(expr)
         return self._spelled("key", expr, self._vector_node(self.vector, "key_head", "key"), name)
 
     def value(self, expr: Expr) -> str:
         """A value-side vector [value tile], as an atom."""
-        name = f"{leaf(expr)}_row"
+        name = _vector_name(expr)
         return self._spelled("value", expr, self._vector_node(self.value, "head", "value"), name)
 
     def full_value(self, expr: Expr) -> str:
@@ -142,3 +142,7 @@ class Token:
             return f"{rows} + row * CONV_CHANNELS + {first}{offset}"
         rows = pointer(self.context, self.writer, item.name, self.context.dtype)
         return f"{rows} + row * {self.writer.arg(f'{item.name}_stride', 'i64')} + {offset}"
+
+
+def _vector_name(expr: Expr) -> str:
+    return f"{leaf(expr)}_row" if isinstance(expr, Input) else stem(expr)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from boleir.codegen.emit.text import bracket
 from boleir.codegen.plan import Plan, Scalar
 from boleir.codegen.request import DTYPES, Shapes
 from boleir.codegen.schedule import Schedule, blocks, looped
+from boleir.derive.normal_form import NormalForm
 from boleir.errors import Span
-from boleir.ir import Expr, Kind
+from boleir.ir import Expr, Kind, Read, ReadKey, walk
 
 LOG2_E = "1.4426950408889634"
 LARGEST = "3.0e38"
@@ -90,11 +92,15 @@ class Context:
         return -(-self.shapes.d_v // self.schedule.b_v)
 
     @property
+    def inputs(self) -> set[str]:
+        """Names that local variables leave to inputs."""
+        plan = self.plan
+        return {str(x.name) for x in (*plan.form.recurrence.inputs, *plan.tokens)}
+
+    @property
     def reserved(self) -> set[str]:
         """Names that local variables leave to inputs and row scalars."""
-        plan = self.plan
-        inputs = {str(x.name) for x in (*plan.form.recurrence.inputs, *plan.tokens)}
-        return inputs | {s.name for s in plan.scalars}
+        return self.inputs | {s.name for s in self.plan.scalars}
 
     def block(self, stem: str, number: int) -> str:
         """`stem` with the block it belongs to, where there are several."""
@@ -115,6 +121,21 @@ class Context:
         if self.looped:
             return f"{'block' if number == OWN else 'earlier'} * NODE_BLOCK"
         return str(number * self.schedule.node_block)
+
+
+def plane_of(index: int, head: str) -> str:
+    """Row of `rows`, [planes * heads, capacity], that holds plane `index` of a head, as an atom."""
+    if index == 0:
+        return bracket(head)
+    return f"({f'{index} * ' if index > 1 else ''}VALUE_HEADS + {head})"
+
+
+def unknown_place(form: NormalForm, p: int) -> Span | None:
+    """Where the unknown of pair `p` was written: at the statement that reads the state for it."""
+    reads = [node for node in walk(form.recurrence.update) if isinstance(node, Read | ReadKey)]
+    if len(reads) == len(form.pairs):
+        return place(reads[p])
+    return place(form.pairs[p].target, form.pairs[p].erase.vector)
 
 
 def place(*exprs: Expr | None) -> Span | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.context import Context, place, plane_of
 from boleir.codegen.emit.text import arithmetic, call
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import stem
@@ -43,14 +43,14 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
     unit = f"(unit - {first})" if first else "unit"
     w.let("channel", f"tl.arange(0, {padded(width)})")
     w.let("column", f"{unit} * {width} + channel")
-    w.let("packed", f"{m.offset} + column" if m.offset else "column")
+    packed = w.let("packed", f"{m.offset} + column") if m.offset else "column"
     w.let("live", f"channel < {width}")
     w.let("exists", "inside[:, None] & live[None, :]")
     pointer = w.arg(m.source.name, "*" + dtype)
     stride = w.arg(f"{m.source.name}_stride", "i64")
     w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
     window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
-    w.let("window_row", f"{window} + packed * {m.width - 1}")
+    w.let("window_row", f"{window} + {packed} * {m.width - 1}")
     w.comment("all loads first: one latency instead of one for each tap")
     near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
     for tap in taps:
@@ -58,7 +58,7 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
         w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
     own = f"{pointer} + row[:, None] * {stride} + column[None, :]"
     w.let("own", f"tl.load({own}, mask=exists, other=0.0)")
-    weights = f"{w.arg('conv_weight', '*' + dtype)} + packed * {m.width}"
+    weights = f"{w.arg('conv_weight', '*' + dtype)} + {packed} * {m.width}"
     for tap in range(m.width):
         back = m.width - 1 - tap
         at = f"{weights} + {back}" if back else weights
@@ -78,7 +78,7 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
         w.let("total", call(fn, "total", w))
     mixed = w.arg("mixed", "*" + dtype)
     w.let("stored", f"total.to({mixed}.dtype.element_ty)")
-    at = f"{mixed} + row[:, None] * CONV_CHANNELS + packed[None, :]"
+    at = f"{mixed} + row[:, None] * CONV_CHANNELS + {packed}[None, :]"
     w.line(f"tl.store({at}, stored, mask=exists)")
     if scalars:
         _vector_scalars(context, w, m, first)
@@ -108,18 +108,23 @@ def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
     w.let("value", "stored.to(tl.float32)")
     for scalar in mine:
         w.origin(scalar.name, place(scalar.expr))
-        index = context.plan.scalars.index(scalar)
         value = w.let(scalar.name, _spell(context, w, m, scalar.expr))
-        plane = f"({index} * VALUE_HEADS + unit" + (f" - {first})" if first else ")")
+        plane = plane_of(context.plan.scalars.index(scalar), f"unit - {first}" if first else "unit")
         at = f"{w.arg('rows', '*fp32')} + {plane} * {w.arg('capacity', 'i64')} + row"
         w.line(f"tl.store({at}, {value}, mask=inside)")
 
 
 def _spell(context: Context, w: Writer, m: Mixed, expr: Expr) -> str:
+    """A scalar of the convolved values; sums inside it get names."""
     if is_constant(expr):
         return repr(constant_value(expr, context.dims))
     if isinstance(expr, Dot) and expr.left == m.item and expr.right == m.item:
-        return w.temp("tl.sum(value * value, axis=1)", stem(expr))
+        return "tl.sum(value * value, axis=1)"
     if isinstance(expr, Call) and expr.fn == "sum" and expr.arg == m.item:
-        return w.temp("tl.sum(value, axis=1)", stem(expr))
-    return arithmetic(expr, lambda child: _spell(context, w, m, child), w)
+        return "tl.sum(value, axis=1)"
+
+    def inner(child: Expr) -> str:
+        text = _spell(context, w, m, child)
+        return w.temp(text, stem(child)) if text.startswith("tl.sum") else text
+
+    return arithmetic(expr, inner, w)

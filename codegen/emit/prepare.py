@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from boleir.codegen.emit.context import LOG2_E, Context, place
+from boleir.codegen.emit.context import LOG2_E, Context, place, plane_of
 from boleir.codegen.emit.convolution import emit_convolution, scalar_source
 from boleir.codegen.emit.handover import handed_planes
 from boleir.codegen.emit.tiles import Tiles, eighths
@@ -59,8 +59,8 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     _nodes(w, size, inner.blocks)
     first = 0
     for m, number in zip(plan.mixed, heads, strict=True):
-        low = f"(unit >= {first}) & " if first else ""
-        with w.block(f"if {low}(unit < {first + number}):"):
+        last = f"unit < {first + number}"
+        with w.block(f"if (unit >= {first}) & ({last}):" if first else f"if {last}:"):
             emit_convolution(inner, w, m, first, prepared)
         first += number
     if with_rows:
@@ -78,8 +78,8 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
 
 
 def _doc(context: Context, with_rows: bool) -> str:
-    parts = ["convolution along each path and activations"] * bool(context.plan.mixed)
-    parts += ["norms, gates and their path sums"] * with_rows
+    parts = ["convolutions along the paths"] * bool(context.plan.mixed)
+    parts += ["norms, gates and their sums along the paths"] * with_rows
     return f"Before the tree is solved: {', '.join(parts)}."
 
 
@@ -127,7 +127,7 @@ def _scalars(context: Context, w: Writer, scalars: list[Scalar]) -> None:
     for scalar in scalars:
         value = own.row_scalar(scalar, 0)
         head = "key_head" if scalar.per_key_head else "head"
-        plane = f"({plan.scalars.index(scalar)} * VALUE_HEADS + {head})"
+        plane = plane_of(plan.scalars.index(scalar), head)
         w.line(f"tl.store({rows} + {plane} * {capacity} + row, {value}, mask=inside)")
     if plan.log_decay is not None:
         _path_sums(context, w, own, len(plan.scalars))
@@ -144,17 +144,18 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         w.let(name, f"tl.zeros([{size}], tl.float32)")
     for word in range(context.shapes.words):
         nodes = min(64, padded(context.shapes.max_nodes - 64 * word))
-        w.let("bit", f"tl.arange(0, {nodes})")
-        w.let("node_path", f"{64 * word} + bit" if word else "bit")
+        bit = w.let("bit" if word else "node_path", f"tl.arange(0, {nodes})")
+        if word:
+            w.let("node_path", f"{64 * word} + bit")
         w.let("inside_path", "node_path < count")
         w.let("g_path", f"{own.per_node(plan.log_decay, 1 + word)} * {LOG2_E}")
         w.let("g_eighths", eighths("g_path"))
         w.let("g_rest", "g_path - g_eighths")
-        w.let("on_path", f"((word_{word}[:, None] >> bit.to(tl.int64)[None, :]) & 1) != 0")
+        w.let("on_path", f"((word_{word}[:, None] >> {bit}.to(tl.int64)[None, :]) & 1) != 0")
         for name, step in (("c", "g_eighths"), ("c_rest", "g_rest")):
             w.let(name, f"{name} + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
     for number, name in enumerate(("c", "c_rest", "g")):
-        at = f"({plane + number} * VALUE_HEADS + head)"
+        at = plane_of(plane + number, "head")
         w.line(f"tl.store({rows} + {at} * {capacity} + row, {name}, mask=inside)")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import LARGEST, LOG2_E, place
+from boleir.codegen.emit.context import LARGEST, LOG2_E, place, plane_of
 from boleir.codegen.emit.text import arithmetic, conjunction, product
 from boleir.codegen.emit.vectors import Vectors
 from boleir.codegen.naming import stem
@@ -147,8 +147,7 @@ class Tiles(Vectors):
         key = ("plane", index, head)
         if key not in self.memo:
             rows, capacity = w.arg("rows", "*fp32"), w.arg("capacity", "i64")
-            base = f"({index} * VALUE_HEADS + {head})" if index else head
-            at = f"{rows} + {base} * {capacity} + first"
+            at = f"{rows} + {plane_of(index, head)} * {capacity} + first"
             self.memo[key] = w.temp(at, f"{name}_at")
         return f"{self.memo[key]} + {self.context.block('node', b)}"
 

@@ -3,7 +3,7 @@ left."""
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL, piece_at
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
@@ -105,7 +105,7 @@ def _right_operands(
     target = handover(context).target
     if target is not None:
         w.section("right side: R = r - P (e^T S_pre)")
-        w.origin("u", place(plan.form.pairs[0].target, plan.pairs[0].target))
+        w.origin("u", unknown_place(plan.form, 0))
         erased = f"erase_row[None, :] * {products[plan.pairs[0].erase.base.key]}"
         name = tiles.absorb(f"{tiles.value(target, 0)} - {erased}", "right", 0)
         right.append(precision.pieces(w, name))

@@ -10,7 +10,7 @@ other; `looped` has the form for many blocks.
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.output import (
     DECODE,
     WAITING,
@@ -150,7 +150,7 @@ class Fused:
 
     def _right_side(self, p: int, b: int, state: list[Pieces]) -> str:
         pair, t, c = self.context.plan.pairs[p], self.tiles, self.context
-        self.writer.origin(f"u{p or ''}", place(c.plan.form.pairs[p].target, pair.target))
+        self.writer.origin(f"u{p or ''}", unknown_place(c.plan.form, p))
         erased = self._read_state(pair.erase, pair.after_decay, b, state, f"erased{p or ''}")
         seen = erased if pair.gain is None else product(t.value(pair.gain, b), erased)
         name = c.block(f"right{p or ''}", b)

@@ -146,10 +146,8 @@ def folded(line: str, hang: int = 4) -> list[str]:
         if not equals or (value.startswith("(") and balanced(value[1:-1])):
             return [line]
         return folded(f"{name} = ({value})")
-    outer = min(depth for _, depth in places)
-    here = [place for place, depth in places if depth == outer]
-    commas = [place for place in here if line[place - 1] == ","]
-    at = max(commas or here)
+    best = min(rank for _, rank in places)
+    at = max(place for place, rank in places if rank == best)
     indent = " " * (len(line) - len(line.lstrip()) + hang)
     return [line[:at], *folded(indent + line[at:].lstrip(), hang=0)]
 
@@ -164,13 +162,15 @@ def balanced(text: str) -> bool:
     return depth == 0
 
 
-def _breaks(line: str) -> list[tuple[int, int]]:
-    """Places inside brackets where a line may end, with their depth."""
+def _breaks(line: str) -> list[tuple[int, tuple[int, int]]]:
+    """Places inside brackets where a line may end; the lower the rank the better: depth first, then
+    commas before operators."""
     depth, places = 0, []
     for at, char in enumerate(line[:WIDTH]):
         depth += (char in "([") - (char in ")]")
         if depth and char == " " and at > WIDTH // 3:
-            after = line[at + 1 : at + 3]
-            if line[at - 1] == "," or after in ("& ", "+ ", "| "):
-                places.append((at, depth))
+            if line[at - 1] == ",":
+                places.append((at, (depth, 0)))
+            elif line[at + 1 : at + 3] in ("& ", "| ", "+ ", "- ", "* "):
+                places.append((at, (depth, 1)))
     return places
