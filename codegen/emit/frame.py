@@ -136,11 +136,13 @@ class Frame:
             return conjunction(*self._is_before(b, a, self.across, self.along))
         return self._bits(self.ancestors(b, a), a, self.across, self.along)
 
-    def _is_before(self, b: int, a: int, across: Broadcast, along: Broadcast) -> tuple[str, str]:
+    def _is_before(self, b: int, a: int, across: Broadcast, along: Broadcast) -> tuple[str, ...]:
         """Ancestry in a chain: the order of the nodes."""
         name = self.context.block
-        order = f"{along(name('node', a))} <= {across(name('node', b))}"
-        return order, across(name("inside", b))
+        inside = across(name("inside", b))
+        if a < b:
+            return (inside,)
+        return f"{along(name('node', a))} <= {across(name('node', b))}", inside
 
     def _bits(self, word: str, a: int, across: Broadcast, along: Broadcast) -> str:
         """Test the bits of the nodes of block `a` in a vector of ancestor words."""

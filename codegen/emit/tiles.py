@@ -202,7 +202,8 @@ class Tiles(Vectors):
         if key not in self.memo:
             text = self._head(expr, b)
             if isinstance(expr, Input | Dot | Call) or expr.hint:
-                text = self.writer.temp(text, self.context.block(stem(expr), b))
+                name = stem(expr) if key[0] == "layer" else self.context.block(stem(expr), b)
+                text = self.writer.temp(text, name)
             self.memo[key] = text
         return self.memo[key]
 

@@ -85,7 +85,7 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, 
             poisoned = f"({tiles.ancestors(0, 0)} & bad) != 0"
             w.let("out_row", f'tl.where({poisoned}, float("nan"), out_row)')
     w.section("output: P (q^T S_pre) + F (r - e^T S_pre)")
-    w.origin("readout", place(plan.query.base, plan.form.recurrence.output))
+    w.origin("readout", place(plan.form.recurrence.output))
     out = w.let("out_tile", f"out_row[None, :] * {products[plan.query.base.key]}")
     for number, pieces in enumerate(right):
         system.apply(out, pieces, _load_folded(context, w, number), out)

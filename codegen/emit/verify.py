@@ -120,7 +120,7 @@ class Fused:
             w.section("right side: R = r - P (e^T S_pre)")
         right = [self._right_side(p, b, state) for p in range(len(plan.pairs))]
         w.section("output: P (q^T S_pre)")
-        w.origin("readout", place(plan.query.base, plan.form.recurrence.output))
+        w.origin("readout", place(plan.form.recurrence.output))
         return right, self._read_state(plan.query, plan.query_after_decay, b, state, "out_tile")
 
     def own_terms(self, b: int, right: list[str], out: str) -> None:

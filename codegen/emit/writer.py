@@ -136,20 +136,32 @@ def _signature(name: str, arguments: Iterable[str]) -> list[str]:
     return [*lines, current, "):"]
 
 
-def folded(line: str, hang: int = 4) -> list[str]:
+def folded(line: str) -> list[str]:
     """`line` in pieces of at most `WIDTH` columns, continued inside its outermost brackets."""
     if len(line) <= WIDTH or line.lstrip().startswith("#"):
         return [line]
-    places = _breaks(line)
-    if not places:
-        name, equals, value = line.partition(" = ")
-        if not equals or (value.startswith("(") and balanced(value[1:-1])):
-            return [line]
-        return folded(f"{name} = ({value})")
-    best = min(rank for _, rank in places)
-    at = max(place for place, rank in places if rank == best)
-    indent = " " * (len(line) - len(line.lstrip()) + hang)
-    return [line[:at], *folded(indent + line[at:].lstrip(), hang=0)]
+    name, equals, value = line.partition(" = ")
+    if equals and _has_operator(value):
+        line = f"{name} = ({value})"
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    pieces, depth = [], 0
+    while len(line) > WIDTH and (places := _breaks(line, depth)):
+        best = min(rank for _, rank in places)
+        at = max(place for place, rank in places if rank == best)
+        depth += line[:at].count("(") - line[:at].count(")")
+        pieces.append(line[:at])
+        line = indent + line[at:].lstrip()
+    return [*pieces, line]
+
+
+def _has_operator(text: str) -> bool:
+    """Whether an operator stands outside all brackets."""
+    depth = 0
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == " " and not depth:
+            return True
+    return False
 
 
 def balanced(text: str) -> bool:
@@ -162,13 +174,14 @@ def balanced(text: str) -> bool:
     return depth == 0
 
 
-def _breaks(line: str) -> list[tuple[int, tuple[int, int]]]:
-    """Places inside brackets where a line may end; the lower the rank the better: depth first, then
-    commas before operators."""
-    depth, places = 0, []
+def _breaks(line: str, depth: int) -> list[tuple[int, tuple[int, int]]]:
+    """Places inside brackets where a line that starts in `depth` of them may end; the lower the
+    rank the better: depth first, then commas before operators."""
+    index, places = 0, []
     for at, char in enumerate(line[:WIDTH]):
-        depth += (char in "([") - (char in ")]")
-        if depth and char == " " and at > WIDTH // 3:
+        depth += (char == "(") - (char == ")")
+        index += (char == "[") - (char == "]")
+        if depth > 0 and not index and char == " " and at > WIDTH // 3:
             if line[at - 1] == ",":
                 places.append((at, (depth, 0)))
             elif line[at + 1 : at + 3] in ("& ", "| ", "+ ", "- ", "* "):

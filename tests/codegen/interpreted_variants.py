@@ -1,0 +1,117 @@
+"""Run in child processes under Triton's interpreter: emitted variants against the float64 walk."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import boleir
+from boleir.check.inputs import Case, Shape
+from boleir.codegen import pipeline
+from boleir.errors import ScheduleError
+from boleir.trees import shapes
+from tests.codegen.recurrences import TEXTS
+from tests.runtime.kernel_harness import Batch, Harness
+
+
+def recurrence(name: str) -> Any:
+    """A recurrence of the library, or one of the texts of the tests."""
+    return boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
+
+
+def _round(made: Harness, batch: Batch, ends: list[int]) -> dict[str, float]:
+    out, factors = made.verify(batch)
+    report = {"output": made.output_error(batch, out)}
+    made.kernel.commit(factors, batch.slot_tensor(ends), batch.pool, batch.slot_tensor())
+    found = zip(batch.samples, batch.slots, ends, strict=True)
+    errors = [made.state_error(batch, slot, drawn, end) for drawn, slot, end in found if drawn]
+    return report | {"state": max(errors)}
+
+
+def variants(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One round of two requests for each case, or the reason why there is no such kernel.
+
+    A case has `name`, `shape` [key heads, value heads, d_k, d_v], `nodes`, `depth`, `seed`,
+    `schedule`, and may have a static `tree` (its parents).
+    """
+    return [_variant(**case) for case in cases]
+
+
+def _variant(
+    name: str,
+    shape: list[int],
+    nodes: int,
+    depth: int,
+    seed: int,
+    schedule: dict[str, Any] | None,
+    tree: list[int] | None = None,
+) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    trees: list[Any] = [
+        shapes.random(nodes, seed=seed, max_depth=depth),
+        shapes.random(
+            max(1, nodes - 3), seed=seed + 1, roots=2 if nodes > 4 else 1, max_depth=depth
+        ),
+    ]
+    if tree is not None:
+        options, trees = {"tree": boleir.parents(*tree)}, [tuple(tree), tuple(tree)]
+    try:
+        made = Harness(
+            recurrence(name),
+            Shape(*shape),
+            max_nodes=nodes,
+            max_depth=depth,
+            schedule=schedule,
+            **options,
+        )
+    except ScheduleError as refused:
+        return {"refused": str(refused)}
+    cases = [Case(), Case(keys="cosine", log_decay=-0.03)]
+    batch = made.batch(trees, [3, 1], cases=cases, seed=seed)
+    return _round(made, batch, [len(tree) - 1 for tree in trees])
+
+
+def mutants(
+    name: str,
+    schedule: dict[str, Any],
+    mutations: dict[str, tuple[str, str]],
+    nodes: int = 20,
+) -> dict[str, float]:
+    """Output errors after a change of the emitted text; "" is the text as it is. A mutation that
+    changes nothing gives -1."""
+    original = pipeline.module_text
+    reports = {}
+    for label, (pattern, text) in {"": ("^", ""), **mutations}.items():
+        changed = 0
+
+        def mutated(*arguments: Any, pattern: str = pattern, text: str = text) -> str:
+            nonlocal changed
+            source, changed = re.subn(pattern, text, original(*arguments), flags=re.DOTALL)
+            return source
+
+        pipeline.module_text = mutated  # type: ignore[assignment]
+        made = Harness(
+            recurrence(name), Shape(2, 4, 32, 16), max_nodes=nodes, max_depth=5, schedule=schedule
+        )
+        trees = [(-1, 0, 1, 2, 3, 4, 0, 1), shapes.random(nodes, seed=3, roots=2, max_depth=5)]
+        cases = [Case(keys="identical", strength=1.0, log_decay=-0.03)] * 2
+        batch = made.batch(trees, [3, 1], cases=cases)
+        error = made.output_error(batch, made.verify(batch)[0])
+        reports[label] = error if changed or not label else -1.0
+    pipeline.module_text = original
+    return reports
+
+
+def emitted(jobs: list[tuple[str, list[Any], dict[str, Any] | None]]) -> list[str]:
+    """Module texts, as another process emits them."""
+    from boleir.codegen.request import Shapes
+    from boleir.codegen.schedule import Schedule
+
+    return [
+        pipeline.lower(
+            recurrence(name),
+            Shapes(*shape),
+            schedule=None if schedule is None else Schedule(**schedule),
+        ).text
+        for name, shape, schedule in jobs
+    ]

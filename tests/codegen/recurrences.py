@@ -1,0 +1,46 @@
+"""Recurrences that no library has, for the corners of emission."""
+
+TEXTS = {
+    "value_gate": """
+recurrence value_gate(q: key, k: key, v: value, b: value, a: head)
+  k = l2norm(k)
+  gamma = exp(-exp(a))
+  beta = sigmoid(b)
+  S = gamma * S
+  u = beta * (v - S^T k)
+  S = S + k u^T
+  out beta * (S^T q) + v
+""",
+    "hostile_names": """
+recurrence hostile_names(key: key, node: key, value: value, right: head, c: head; head: head)
+  u = sigmoid(right)
+  related = exp(-exp(head + c))
+  gram = l2norm(node)
+  S = related * S
+  finite = u * (value - S^T gram)
+  S = S + gram finite^T
+  out S^T key
+""",
+    "two_pairs": """
+recurrence two_pairs(q: key, k: key, p: key, v: value, w: value, b: head, a: head)
+  k, p = l2norm(k, p)
+  b = sigmoid(b)
+  gamma = exp(-exp(a))
+  S' = gamma * S
+  u1 = b * (v - S'^T k)
+  u2 = w - b * (S^T p) / 2
+  S = S' + k u1^T + p u2^T
+  out S^T q
+""",
+    "read_before": """
+recurrence read_before(q: key, k: key, v: value, w: value, a: head)
+  k = l2norm(k)
+  out S^T q + 2 * v
+  S = exp(-exp(a)) * S + k (v - S^T k / 2)^T + q w^T
+""",
+    "no_state_products": """
+recurrence no_state_products(q: key, k: key, v: value)
+  S = S + k v^T
+  out S^T q
+""",
+}
