@@ -87,7 +87,8 @@ def test_what_was_built_loads(made: Artifact) -> None:
 
 
 def test_choices_replace_fields_of_the_default(pool: CompilePool) -> None:
-    made = build(request("sm_90"), choices={"warps": 1, "fusion": "fused", "solver": "levels"}, pool=pool)
+    choices = {"warps": 1, "fusion": "fused", "solver": "levels"}
+    made = build(request("sm_90"), choices=choices, pool=pool)
     schedule = made.variants[0].schedule
     assert (schedule["warps"], schedule["solver"], schedule["b_k"]) == (1, "levels", 32)
 
