@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from boleir.codegen.artifact import Artifact, dump
-from boleir.errors import CacheError
+from boleir.errors import CacheError, CompileError
 from boleir.runtime.cache_root import cache_root
 
 if TYPE_CHECKING:
@@ -60,9 +60,21 @@ def import_text(text: str) -> ModuleType:
 
 
 def interpreted(lowered: Lowered) -> InterpretedProgram:
-    """The kernels as Triton's interpreter runs them."""
+    """The kernels as Triton's interpreter runs them.
+
+    Raises `CompileError` when Triton was imported before it was told to interpret: its own library
+    is then compiled code.
+    """
+    import triton.language
+    from triton.runtime.interpreter import InterpretedFunction
+
     from boleir.runtime.program import InterpretedProgram
 
+    if not isinstance(triton.language.sum, InterpretedFunction):
+        raise CompileError(
+            f"{INTERPRET} was set after Triton was imported",
+            mend="set it in the environment before Python starts",
+        )
     return InterpretedProgram(
         import_text(lowered.text),
         {kernel.name: tuple(name for name, _ in kernel.arguments) for kernel in lowered.kernels},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,21 @@ def test_what_cannot_be_compiled_is_refused_with_a_mend(monkeypatch: pytest.Monk
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     with pytest.raises(CompileError, match="bfloat16: the interpreter computes wrong numbers"):
         boleir.compile("gdn", dtype="bfloat16", **SIZES)
+
+
+def test_interpreting_must_begin_before_triton_does() -> None:
+    program = (
+        "import os, triton, boleir\n"
+        "os.environ['TRITON_INTERPRET'] = '1'\n"
+        f"boleir.compile('gated_delta_rule', **{SIZES!r})"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "TRITON_INTERPRET was set after Triton was imported" in child.stderr
