@@ -32,8 +32,11 @@ KEYWORDS = frozenset({"recurrence", "tree", "out"})
 
 
 def normal_name(name: str) -> str:
-    """`name` as Python would normalise it, so that two spellings of one letter are one name."""
-    return unicodedata.normalize("NFKC", name)
+    """`name` as Python would normalise it, so that two spellings of one letter are one name.
+
+    A plain string: the parser's own compares slowly, and the IR outlives the parser.
+    """
+    return unicodedata.normalize("NFKC", str(name))
 
 
 def check_name(name: str, span: Span | None, *, what: str = "an input") -> None:
@@ -115,4 +118,4 @@ def finish(
                 span=item.span,
                 mend="use it or remove it",
             )
-    return Recurrence(name, inputs, update.expr, output.expr, source)
+    return Recurrence(str(name), inputs, update.expr, output.expr, source)

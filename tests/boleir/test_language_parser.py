@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import boleir
 from boleir.errors import SpecError
 from boleir.ir import (
     Add,
@@ -359,3 +360,11 @@ def test_a_failed_parse_leaves_nothing_behind() -> None:
     with pytest.raises(SpecError):
         parse_module(HEADER + USES_ALL + "nonsense")
     assert len(parse_module(HEADER + USES_ALL).recurrences) == 1
+
+
+def test_names_are_plain_strings_when_parsing_is_over() -> None:
+    found = boleir.load("gdn")
+    nodes = list(walk(found.update, found.output))
+    names = [found.name, *(item.name for item in found.inputs)]
+    names += [text for x in nodes for text in (x.hint, getattr(x, "name", None)) if text]
+    assert all(type(name) is str for name in names)
