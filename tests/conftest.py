@@ -24,6 +24,11 @@ print("\\n" + json.dumps(result))
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden`: write the expected texts anew instead of comparing with them."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests marked `gpu` where torch has no GPU; torch is imported only if there are any."""
     marked = [item for item in items if item.get_closest_marker("gpu")]

@@ -9,6 +9,7 @@ log-decay summed along each path.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from boleir.codegen.emit.context import LOG2_E, Context, place, plane_of
@@ -64,7 +65,7 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
             emit_convolution(inner, w, m, first, prepared)
         first += number
     if with_rows:
-        with w.block(f"if unit >= {first}:"):
+        with w.block(f"if unit >= {first}:") if first else nullcontext():
             w.comment("row scalars of one value head")
             w.let("head", f"unit - {first}" if first else "unit")
             _scalars(inner, w, scalars)

@@ -100,7 +100,8 @@ class Vectors(Frame, ABC):
         if known in self.memo:
             return self.memo[known]
         w, c, key = self.writer, self.context, self.key_name(chunk)
-        stem = f"{leaf(expr)}_f32" + (f"_c{chunk}" if c.key_chunks > 1 else "")
+        stem = f"{leaf(expr)}_f32" if isinstance(expr, Input) else f"scaled_{leaf(expr)}"
+        stem += f"_c{chunk}" if c.key_chunks > 1 else ""
         match expr:
             case Input(per=Per.TOKEN):
                 raw = self.raw_key(expr, b, chunk)

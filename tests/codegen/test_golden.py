@@ -1,0 +1,46 @@
+"""Emitted modules, word for word. After a change on purpose: `pytest --update-golden`, and read the
+difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import boleir
+from boleir.codegen.pipeline import lower
+from boleir.codegen.request import Shapes
+from boleir.codegen.targets import target
+
+GOLDEN = Path(__file__).parent / "golden"
+QWEN = (16, 32, 128, 128)
+CHAIN = tuple(range(-1, 7))
+
+MODULES: dict[str, tuple[str, Shapes]] = {
+    "gdn_fused_16": ("gdn", Shapes(*QWEN, 16, 5)),
+    "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
+    "gdn_looped_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
+    "gated_delta_rule_32": ("gated_delta_rule", Shapes(*QWEN, 32, 8)),
+    "gated_delta_rule_chain_8": ("gated_delta_rule", Shapes(*QWEN, 8, 7, parents=CHAIN)),
+    "comba_16": ("comba", Shapes(4, 8, 64, 64, 16, 4)),
+    "iplr_16": ("iplr", Shapes(4, 4, 64, 64, 16, 4)),
+    "gated_delta_product_16": ("gated_delta_product", Shapes(4, 8, 64, 64, 16, 4)),
+    "linear_attention_16": ("linear_attention", Shapes(4, 4, 64, 64, 16, 4)),
+    "mamba2_16": ("mamba2", Shapes(1, 8, 128, 64, 16, 4)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_emitted_modules_are_as_expected(name: str, request: pytest.FixtureRequest) -> None:
+    recurrence, shapes = MODULES[name]
+    text = lower(boleir.load(recurrence), shapes, target=target("sm_90")).text
+    path = GOLDEN / f"{name}.py"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert path.exists(), "run pytest --update-golden"
+    assert text == path.read_text(), f"{path.name} differs; --update-golden if that is meant"
+
+
+def test_every_golden_file_is_tested() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.py")} == set(MODULES)
