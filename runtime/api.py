@@ -54,7 +54,8 @@ def compile(
         state_dtype, out_dtype: of the states and of the outputs (by default that of the inputs).
         target: the GPU to compile for; by default the one present. With TRITON_INTERPRET=1 and no
             target, kernels are interpreted on the CPU: slow, for tests and study.
-        schedule: how to compute; by default chosen from the shapes and from `batch`.
+        schedule: how to compute; by default the tuned one for this GPU where there is one (see
+            `boleir.runtime.tuning.settings`), else one chosen from the shapes and from `batch`.
         batch: about how many requests come at once; any number may.
         tree: a static tree, then a constant of the kernels, or a bounded one; or its text.
 
@@ -79,8 +80,12 @@ def compile(
         _refuse_interpreted(shapes)
         schedule = schedule or _exact_schedule(recurrence, shapes)
         return _interpreted(lower(recurrence, shapes, schedule=schedule))
-    lowered = lower(recurrence, shapes, schedule=schedule, target=chosen, batch=batch)
     assert chosen is not None
+    if schedule is None:
+        from boleir.runtime.tuning.lookup import tuned_schedule
+
+        schedule = tuned_schedule(recurrence, shapes, chosen, batch)
+    lowered = lower(recurrence, shapes, schedule=schedule, target=chosen, batch=batch)
     return _from_artifact(compiled(lowered, chosen), chosen.name, interface_of(lowered))
 
 

@@ -24,14 +24,19 @@ def preferred_cache_root() -> Path:
 @functools.cache
 def cache_root() -> Path:
     """The preferred folder, created; where that fails, a temporary one and one warning."""
-    wanted = preferred_cache_root()
+    try:
+        wanted = preferred_cache_root()
+    except RuntimeError:
+        return _temporary("the user has no home folder")
     try:
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
     except OSError as error:
-        made = Path(tempfile.mkdtemp(prefix="boleir-cache-"))
-        warnings.warn(
-            f"{wanted} cannot be written ({error.strerror}); using {made} for now", stacklevel=2
-        )
-        return made
+        return _temporary(f"{wanted} cannot be written ({error.strerror})")
+
+
+def _temporary(reason: str) -> Path:
+    made = Path(tempfile.mkdtemp(prefix="boleir-cache-"))
+    warnings.warn(f"{reason}; using {made} for now", stacklevel=3)
+    return made

@@ -16,7 +16,7 @@ from types import ModuleType
 from boleir.cli.output import print_json
 from boleir.errors import BoleirError
 
-COMMANDS = ("compile", "explain", "check", "doctor", "bench")
+COMMANDS = ("compile", "explain", "check", "doctor", "bench", "autotune", "cache")
 """Each is a module `boleir.cli.NAME_command` with `SUMMARY`, `EXAMPLES`, `configure` and `run`."""
 
 FAILED = 1

@@ -1,0 +1,234 @@
+"""`bolec autotune`: measure which schedules are fastest here, and keep the answer."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from boleir.cli.arguments import add_recurrence, dims, find_recurrence, heads, positive
+from boleir.cli.output import Progress, print_json, table
+from boleir.errors import ScheduleError
+
+if TYPE_CHECKING:
+    from boleir.codegen.targets import Target
+    from boleir.ir import Recurrence
+    from boleir.runtime.tuning.entry import Entry
+    from boleir.runtime.tuning.keys import TuningKey
+
+SUMMARY = "measure which schedule is fastest on this GPU and keep it for later compilations"
+EXAMPLES = (
+    "bolec autotune gdn --heads 16:32 --dims 128x128 --nodes 16,32,64 --depth 8 --batch 1,16",
+    "bolec autotune gdn --effort full --devices 0,1",
+    "bolec autotune gdn --dry-run --target sm_120 --show 30   # no GPU needed",
+    "bolec autotune gated_delta_rule --nodes 64 --json",
+)
+DTYPES = ("bfloat16", "float16", "float32")
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Integers separated by commas, or a range of powers of two such as `1..32`; for argparse."""
+    match = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text)
+    if match:
+        low, high = int(match.group(1)), int(match.group(2))
+        found = tuple(1 << bit for bit in range(31) if low <= 1 << bit <= high)
+    else:
+        parts = text.split(",")
+        if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
+            raise argparse.ArgumentTypeError(f"{text!r} is not like 16,32 or 1..32")
+        found = tuple(int(part) for part in parts)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no power of two")
+    return found
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    add_recurrence(parser)
+    add = parser.add_argument
+    add("--heads", type=heads, default=(16, 32), metavar="H:HV", help="key and value heads (16:32)")
+    add("--dims", type=dims, default=(128, 128), metavar="KxV", help="d_k and d_v (128x128)")
+    add("--nodes", type=numbers, default=(64,), metavar="N,..", help="most nodes of a tree (64)")
+    add("--depth", type=numbers, default=(8,), metavar="D,..", help="deepest node, in edges (8)")
+    add("--batch", type=numbers, default=(1, 16), metavar="B,..", help="requests at once (1,16)")
+    add("--dtype", choices=DTYPES, default="bfloat16", help="inputs and outputs (bfloat16)")
+    add("--state-dtype", choices=DTYPES, default="float32", help="the state pool (float32)")
+    add(
+        "--effort",
+        choices=("quick", "default", "full"),
+        default="default",
+        help="how much is tried",
+    )
+    add("--again", action="store_true", help="forget what was measured before")
+    add("--devices", type=numbers, metavar="N,..", help="GPUs to measure on (all that are alike)")
+    add("--jobs", type=positive, help="compilers at once (all cores)")
+    add("--dry-run", action="store_true", help="show the space and what the model predicts")
+    add("--target", help="with --dry-run: GPU to predict for (the one present, else sm_90)")
+    add("--show", type=positive, default=12, help="with --dry-run: schedules to show (12)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tune, or with --dry-run predict, and print it. Status 1 if nothing works for some key."""
+    recurrence = find_recurrence(args.recurrence)
+    keys = wanted_keys(recurrence, args)
+    if args.dry_run:
+        return dry_run(recurrence, keys, args)
+    from boleir.runtime.tuning.autotune import bench, tune
+
+    started = time.monotonic()
+    target = find_target(args.target)
+    on = bench(target, args.devices, args.jobs)
+    try:
+        with Progress(quiet=args.quiet) as say:
+            entries = tune(
+                recurrence, keys, target, on, effort=args.effort, again=args.again, say=say
+            )
+    finally:
+        on.close()
+    seconds = time.monotonic() - started
+    predictions = [correlation(recurrence, entry, target) for entry in entries]
+    if args.json:
+        print_json(
+            {
+                "environment": on.environment.to_json(),
+                "store": str(on.store.root),
+                "seconds": round(seconds, 1),
+                "entries": [
+                    {**summary(entry), "rank_correlation": value}
+                    for entry, value in zip(entries, predictions, strict=True)
+                ],
+            }
+        )
+    else:
+        print(report(entries, predictions))
+        print(f"\n{seconds:.0f} s; kept in {on.store.root / on.environment.folder}")
+    return 0 if all(entry.chosen for entry in entries) else 1
+
+
+def wanted_keys(recurrence: Recurrence, args: argparse.Namespace) -> list[TuningKey]:
+    """One key for each bucket that the sizes fall into. Raises `ScheduleError` outside them."""
+    from boleir.codegen.request import Shapes
+    from boleir.runtime.tuning.buckets import BATCHES
+    from boleir.runtime.tuning.keys import key_of
+
+    found: dict[TuningKey, None] = {}
+    for nodes in args.nodes:
+        for depth in args.depth:
+            for batch in args.batch:
+                shapes = Shapes(
+                    args.heads[0],
+                    args.heads[1],
+                    args.dims[0],
+                    args.dims[1],
+                    nodes,
+                    min(depth, nodes - 1),
+                    args.dtype,
+                    args.state_dtype,
+                )
+                key = key_of(recurrence, shapes, batch) if batch else None
+                if key is None:
+                    raise ScheduleError(f"batch {batch} is not in 1..{BATCHES[-1]}")
+                found[key] = None
+    return list(found)
+
+
+def find_target(name: str | None) -> Target:
+    """The target called so, by default that of the GPU present, else sm_90."""
+    from boleir.codegen.targets import target
+
+    if name is None:
+        import torch
+
+        if torch.cuda.is_available():
+            from boleir.runtime.loader import device_target
+
+            return device_target(torch.cuda.current_device())
+    return target(name or "sm_90")
+
+
+def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namespace) -> int:
+    """Print how many schedules there are and which ones the model expects to be fast."""
+    from boleir.runtime.tuning.autotune import space_of
+    from boleir.runtime.tuning.cost_model import predict
+    from boleir.runtime.tuning.effort import EFFORT_LEVELS
+
+    target = find_target(args.target)
+    found = []
+    for key in keys:
+        space = space_of(recurrence, key, target)
+        points = [(predict(s, space.plan, space.shapes, target, key.batch), s) for s in space]
+        points.sort(key=lambda point: point[0].us)
+        found.append((key, points))
+    if args.json:
+        print_json(
+            [
+                {
+                    "key": key.to_json(),
+                    "target": target.name,
+                    "schedules": len(points),
+                    "predicted": [
+                        {"us": round(p.us, 2), "kernels": p.kernels, "schedule": s.to_json()}
+                        for p, s in points[: args.show]
+                    ],
+                }
+                for key, points in found
+            ]
+        )
+        return 0
+    tried = EFFORT_LEVELS[args.effort].most
+    for key, points in found:
+        print(f"{key.name}, {target.name}: {len(points):,} schedules, at most {tried} to be tried")
+        rows = [(p.us, p.occupancy, schedule.label) for p, schedule in points[: args.show]]
+        print(table(("predicted us", "per SM", "schedule"), rows), end="\n\n")
+    return 0
+
+
+def correlation(recurrence: Recurrence, entry: Entry, target: Target) -> float | None:
+    """Rank correlation of what the model predicts and what was measured."""
+    from boleir.runtime.tuning.autotune import space_of
+    from boleir.runtime.tuning.cost_model import predict
+    from boleir.runtime.tuning.rank import rank_correlation
+
+    space = space_of(recurrence, entry.key, target)
+    pairs = [
+        (predict(o.schedule, space.plan, space.shapes, target, entry.key.batch).us, o.us)
+        for o in entry.outcomes
+        if o.us is not None
+    ]
+    found = rank_correlation([p for p, _ in pairs], [us for _, us in pairs])
+    return None if found is None else round(found, 3)
+
+
+def summary(entry: Entry) -> dict[str, Any]:
+    """What is known of a key, as plain values."""
+    from boleir.runtime.tuning.choice import best
+
+    found = best(entry.outcomes, entry.policy.tie)
+    return {
+        "key": entry.key.to_json(),
+        "chosen": None if found is None else found.schedule.to_json(),
+        "us": None if found is None else found.us,
+        "error": None if found is None else found.error,
+        "measured": sum(outcome.ok for outcome in entry.outcomes),
+        "failed": [
+            {"schedule": outcome.schedule.label, "reason": outcome.failure}
+            for outcome in entry.outcomes
+            if not outcome.ok
+        ],
+    }
+
+
+def report(entries: list[Entry], predictions: list[float | None]) -> str:
+    """One row for each key."""
+    from boleir.runtime.tuning.choice import best
+
+    rows = []
+    for entry, predicted in zip(entries, predictions, strict=True):
+        found = best(entry.outcomes, entry.policy.tie)
+        count = sum(outcome.ok for outcome in entry.outcomes)
+        failed = len(entry.outcomes) - count
+        label = "nothing works" if found is None else found.schedule.label
+        us = None if found is None else found.us
+        rows.append((entry.key.name, us, count, failed, predicted, label))
+    return table(("tuned", "us", "measured", "failed", "model", "schedule"), rows)

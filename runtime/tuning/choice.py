@@ -1,0 +1,34 @@
+"""Which of the measured schedules is taken: the fastest, and of equals the simplest.
+
+Two runs of one tuner differ by a percent or so. Taking the simplest of those that are about equally
+fast makes the choice reproducible, and the kernels easier to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from boleir.codegen.schedule import Schedule
+
+if TYPE_CHECKING:
+    from boleir.runtime.tuning.entry import Outcome
+
+
+def complexity(schedule: Schedule) -> tuple[Any, ...]:
+    """Smaller is simpler: fewer launches, fewer departures from the default values, then an order
+    that never leaves two schedules equal."""
+    plain = Schedule()
+    departures = sum(getattr(schedule, f.name) != getattr(plain, f.name) for f in fields(Schedule))
+    launches = (schedule.fusion == "split") + (schedule.gates == "prepare")
+    return launches, departures, tuple(str(value) for value in schedule.to_json().values())
+
+
+def best(outcomes: Iterable[Outcome], tie: float) -> Outcome | None:
+    """The simplest among those at most `tie` (relative) slower than the fastest; None of none."""
+    timed = [(outcome.us, outcome) for outcome in outcomes if outcome.us is not None]
+    if not timed:
+        return None
+    limit = min(us for us, _ in timed) * (1 + tie)
+    return min((o for us, o in timed if us <= limit), key=lambda o: complexity(o.schedule))

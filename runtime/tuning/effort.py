@@ -1,0 +1,54 @@
+"""How much is tried: the model's favourites first, then the neighbours of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from boleir.codegen.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Candidates to measure: `first` by prediction, then `rounds` times `neighbours` around the
+    best so far."""
+
+    first: int
+    rounds: int
+    neighbours: int
+
+    @property
+    def most(self) -> int:
+        """Candidates in all, at most."""
+        return self.first + self.rounds * self.neighbours
+
+
+EFFORT_LEVELS = {
+    "quick": Effort(12, 0, 0),
+    "default": Effort(28, 2, 10),
+    "full": Effort(160, 6, 24),
+}
+
+KIND = ("fusion", "solver", "gates")
+"""Fields that make schedules different in kind: the model may be wrong about a whole kind."""
+
+
+def first_candidates(
+    ranked: Sequence[Schedule], count: int, seeds: Iterable[Schedule] = ()
+) -> list[Schedule]:
+    """`count` schedules: `seeds`, half of the rest in the order of `ranked` (best predicted first),
+    the other half the best of each kind in turn."""
+    chosen = dict.fromkeys(seeds)
+    for schedule in ranked[: max(1, (count - len(chosen)) // 2)]:
+        chosen[schedule] = None
+    kinds: dict[tuple[str, ...], list[Schedule]] = {}
+    for schedule in ranked:
+        kinds.setdefault(tuple(getattr(schedule, name) for name in KIND), []).append(schedule)
+    queues = [[s for s in kind if s not in chosen] for kind in kinds.values()]
+    depth = 0
+    while len(chosen) < count and any(depth < len(queue) for queue in queues):
+        for queue in queues:
+            if depth < len(queue) and len(chosen) < count:
+                chosen[queue[depth]] = None
+        depth += 1
+    return list(chosen)[:count]

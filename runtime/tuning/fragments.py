@@ -1,0 +1,109 @@
+"""The schedule space as data: for each field of a `Schedule`, the values it may take.
+
+A new idea is one line in `FRAGMENTS`, and a change where it is emitted. Which combinations are
+possible is not said here: `boleir.codegen.schedule.validate` and the resource model decide.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import COMMITS, FUSIONS, GATES, ORIENTATIONS, PATH_SUMS, SOLVERS
+
+Chosen = Mapping[str, Any]
+"""The fields that were decided before this one."""
+
+
+def always(chosen: Chosen, shapes: Shapes) -> bool:
+    """A field that matters in every schedule."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The values of one field, simplest first."""
+
+    values: tuple[Any, ...]
+    default: Any
+    """The value where the field does not matter."""
+    matters: Callable[[Chosen, Shapes], bool] = always
+    """Whether the kernels differ by it, given the fields before it."""
+    ordered: bool = False
+    """Neighbours are the next smaller and the next larger value, not all others."""
+
+    def options(self, chosen: Chosen, shapes: Shapes) -> tuple[Any, ...]:
+        """The values worth telling apart here."""
+        return self.values if self.matters(chosen, shapes) else (self.default,)
+
+    def random(self, rng: random.Random) -> Any:
+        """Any value."""
+        return rng.choice(self.values)
+
+    def neighbours(self, value: Any) -> tuple[Any, ...]:
+        """The values one step away; all, from a value outside the fragment."""
+        if value not in self.values or not self.ordered:
+            return tuple(other for other in self.values if other != value)
+        at = self.values.index(value)
+        return self.values[max(0, at - 1) : at] + self.values[at + 1 : at + 2]
+
+    def encode(self, value: Any) -> float:
+        """Place of a value, from 0 to 1. Raises `ValueError` for one outside."""
+        return self.values.index(value) / max(1, len(self.values) - 1)
+
+    def decode(self, place: float) -> Any:
+        """The value nearest to a place; inverse of `encode`."""
+        last = len(self.values) - 1
+        return self.values[min(last, max(0, round(place * last)))]
+
+
+def powers(low: int, high: int, default: int, matters: Any = always) -> Fragment:
+    """Powers of two from `low` to `high`."""
+    values = tuple(1 << bit for bit in range(low.bit_length() - 1, high.bit_length()))
+    return Fragment(values, default, matters, ordered=True)
+
+
+def choice(values: tuple[Any, ...], matters: Any = always) -> Fragment:
+    """Unordered words, the first being the default."""
+    return Fragment(values, values[0], matters)
+
+
+def flag(default: bool, matters: Any = always) -> Fragment:
+    """Yes or no."""
+    return Fragment((False, True), default, matters)
+
+
+def _split(chosen: Chosen, shapes: Shapes) -> bool:
+    return bool(chosen["fusion"] == "split")
+
+
+def _fused(chosen: Chosen, shapes: Shapes) -> bool:
+    return not _split(chosen, shapes)
+
+
+def _loops(chosen: Chosen, shapes: Shapes) -> bool:
+    """Node blocks are walked in a loop, whose loads can be staged."""
+    return shapes.parents is None and shapes.max_nodes > chosen["node_block"]
+
+
+FRAGMENTS: Mapping[str, Fragment] = {
+    "fusion": choice(FUSIONS),
+    "solver": choice(SOLVERS),
+    "b_v": powers(16, 128, 64),
+    "b_k": powers(32, 128, 128),
+    "node_block": powers(16, 64, 64),
+    "gates": choice(GATES),
+    "warps": powers(1, 8, 4),
+    "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
+    "orientation": choice(ORIENTATIONS, _fused),
+    "stages": powers(1, 2, 1, _loops),
+    "commit": choice(COMMITS, _fused),
+    "factor_warps": powers(1, 8, 4, _split),
+    "prefetch": flag(False, _split),
+    "path_sum": choice(PATH_SUMS, _split),
+    "precision": choice(("fp32",)),
+}
+"""In the order in which they are decided; `pdl` follows from the target."""

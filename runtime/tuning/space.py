@@ -1,0 +1,113 @@
+"""All schedules worth trying for one recurrence, shape and GPU, one after the other.
+
+Fields are decided in a fixed order, so that equal arguments give equal lists everywhere. A point is
+given only if a correct kernel exists for it and the GPU has the resources.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from boleir.codegen.build import SPILL_TOLERANCE
+from boleir.codegen.plan import Plan
+from boleir.codegen.request import Shapes
+from boleir.codegen.resources import check
+from boleir.codegen.schedule import Schedule, footprint, padded, validate
+from boleir.codegen.targets import Target
+from boleir.errors import ScheduleError
+from boleir.runtime.tuning.fragments import FRAGMENTS, Fragment
+
+SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
+"""Fields that a size of the shapes bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The schedules of one recurrence and shape on one target."""
+
+    plan: Plan
+    shapes: Shapes
+    target: Target
+    fragments: Mapping[str, Fragment] = field(default_factory=lambda: FRAGMENTS)
+
+    def __iter__(self) -> Iterator[Schedule]:
+        """Every point once, lazily, in the order of the fragments."""
+        yield from self._decide({}, list(self.fragments.items()))
+
+    def __contains__(self, schedule: Schedule) -> bool:
+        """Whether a correct kernel exists that this GPU has the resources for."""
+        try:
+            validate(schedule, self.plan, self.shapes)
+            check(footprint(schedule, self.plan, self.shapes), self.target, spill=SPILL_TOLERANCE)
+        except ScheduleError:
+            return False
+        return True
+
+    def _decide(
+        self, chosen: dict[str, Any], undecided: list[tuple[str, Fragment]]
+    ) -> Iterator[Schedule]:
+        if not undecided:
+            schedule = self.finished(Schedule(**chosen))
+            if schedule in self:
+                yield schedule
+            return
+        (name, fragment), *later = undecided
+        for value in self._options(name, fragment, chosen):
+            chosen[name] = value
+            if self._possible(chosen):
+                yield from self._decide(chosen, later)
+            del chosen[name]
+
+    def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> Iterator[Any]:
+        bound = padded(getattr(self.shapes, SIZES[name])) if name in SIZES else None
+        for value in fragment.options(chosen, self.shapes):
+            if bound is None or value <= bound:
+                yield value
+
+    def _possible(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether anything can still come of the fields so far: whole branches end here."""
+        if chosen.keys() & SIZES.keys() != SIZES.keys():
+            return True
+        trial = Schedule(**chosen)
+        gates = "prepare" if "gates" not in chosen else trial.gates
+        try:
+            validate(replace(trial, gates=gates), self.plan, self.shapes)
+        except ScheduleError:
+            return False
+        return True
+
+    def finished(self, schedule: Schedule) -> Schedule:
+        """The schedule with what the target decides."""
+        return (
+            schedule if schedule.pdl == self.target.pdl else replace(schedule, pdl=self.target.pdl)
+        )
+
+    def canonical(self, schedule: Schedule) -> Schedule:
+        """The schedule with its default in every field that does not matter to it."""
+        chosen: dict[str, Any] = {}
+        for name, fragment in self.fragments.items():
+            matters = fragment.matters(chosen, self.shapes)
+            chosen[name] = getattr(schedule, name) if matters else fragment.default
+        return self.finished(replace(schedule, **chosen))
+
+    def random(self, rng: random.Random, tries: int = 1000) -> Schedule | None:
+        """A point by chance; None if none was met in `tries` throws."""
+        for _ in range(tries):
+            thrown = Schedule(**{name: part.random(rng) for name, part in self.fragments.items()})
+            point = self.canonical(thrown)
+            if point in self:
+                return point
+        return None
+
+    def neighbours(self, schedule: Schedule) -> list[Schedule]:
+        """The points that differ from `schedule` in one field that matters."""
+        found: dict[Schedule, None] = {}
+        for name, fragment in self.fragments.items():
+            for value in fragment.neighbours(getattr(schedule, name)):
+                point = self.canonical(replace(schedule, **{name: value}))
+                if point != schedule and point in self:
+                    found[point] = None
+        return list(found)

@@ -1,0 +1,174 @@
+"""How much each kernel of a schedule has to do: bytes, operations, dependent steps, programs.
+
+Counted from the schedule alone, before anything is emitted; the cost model turns it into time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boleir.codegen.plan import Plan
+from boleir.codegen.request import Shapes
+from boleir.codegen.resources import Footprint
+from boleir.codegen.schedule import STAGED_BYTES, Schedule, block_depth, blocks, footprint
+
+BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+PASSES = {"fp32": 3, "tf32": 1, "bf16": 1, "ieee": 8}
+"""Matrix passes that one product of float32 operands costs under each precision plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One kernel, for one layer."""
+
+    kernel: str
+    programs: int
+    warps: int
+    rows: int
+    """Rows of the products' larger side: a warp wants sixteen of its own."""
+    dram: float
+    """Bytes that must come from or go to memory, all programs together."""
+    read: float
+    """Bytes that one program reads, mostly out of the caches."""
+    operations: float
+    """Floating-point operations of the matrix products of one program."""
+    steps: int
+    """Products of one program that wait for the one before."""
+    footprint: Footprint
+    cap: int = 0
+    """Most registers per thread, 0 for no cap."""
+    chunks: int = 1
+    """Pieces of the key dimension, one loaded after the other."""
+    gated: int = 0
+    """Nodes whose row scalars every program computes for itself."""
+
+
+def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[Work, ...]:
+    """The kernels of a layer's verification in launch order, for `batch` full requests."""
+    found = [_prepare(plan, shapes, batch)] if schedule.gates == "prepare" or plan.mixed else []
+    if schedule.fusion == "split":
+        found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
+    else:
+        found.append(_verify(schedule, plan, shapes, batch))
+    return tuple(found)
+
+
+def floor_bytes(plan: Plan, shapes: Shapes, batch: int) -> float:
+    """Bytes that any verification moves: states and inputs in once, outputs out once."""
+    states = shapes.value_heads * shapes.d_k * shapes.d_v * BYTES[shapes.state_dtype]
+    channels = sum(shapes.channels(item) for item in plan.tokens)
+    out = shapes.value_heads * shapes.d_v * BYTES[shapes.out_dtype or shapes.dtype]
+    per_node = channels * BYTES[shapes.dtype] + out
+    return batch * (states + shapes.max_nodes * per_node)
+
+
+def _prepare(plan: Plan, shapes: Shapes, batch: int) -> Work:
+    nodes = batch * shapes.max_nodes
+    row = (2 * shapes.d_k + plan.conv_width * (2 * shapes.d_k + shapes.d_v)) * 2
+    programs = -(-nodes // 16) * shapes.value_heads
+    moved = nodes * (plan.conv_channels * 4 + shapes.value_heads * 4 * len(plan.scalars))
+    return Work(
+        "prepare", programs, 4, 64, moved, 16 * row, 0, 1, Footprint(0, 4096, 4), gated=16
+    )  # fmt: skip
+
+
+def _solve(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, int]:
+    """Operations and dependent steps of one block's solve in the fused kernel."""
+    n, passes = schedule.node_block, PASSES[schedule.precision]
+    depth = max(1, block_depth(schedule, shapes)) * plan.form.micro_steps
+    if not plan.pairs:
+        return 0.0, 0
+    apply = 2 * n * n * schedule.b_v * passes
+    if schedule.solver in ("horner", "levels"):
+        return depth * apply, depth
+    return _inverse(schedule, shapes)[0] + apply, _inverse(schedule, shapes)[1] + 1
+
+
+def _inverse(schedule: Schedule, shapes: Shapes) -> tuple[float, int]:
+    """Operations and dependent steps of (I+G)^-1: cheap sweeps and a correction, or a product."""
+    n, passes = schedule.node_block, PASSES[schedule.precision]
+    depth = max(1, block_depth(schedule, shapes))
+    if schedule.solver == "product":
+        rounds = max(1, depth.bit_length())
+        return 2 * rounds * 2 * n**3 * passes, 2 * rounds
+    return 2 * n**3 * (depth + 2 * passes), depth + 2
+
+
+def _grams(schedule: Schedule, shapes: Shapes) -> float:
+    """Operations of both Grams: exact 16-bit operands take one pass."""
+    return 2 * 2 * schedule.node_block**2 * shapes.d_k
+
+
+def _vectors(schedule: Schedule, shapes: Shapes, *, values: bool) -> float:
+    """Bytes of a block's keys and queries, and of its tile of values."""
+    per_node = 2 * shapes.d_k + (schedule.b_v if values else 0)
+    return schedule.node_block * per_node * BYTES[shapes.dtype]
+
+
+def _state(schedule: Schedule, shapes: Shapes) -> tuple[float, float]:
+    """Bytes of one state tile, and operations of one block's products with it."""
+    tile = schedule.b_v * shapes.d_k
+    products = 2 * 2 * schedule.node_block * tile * PASSES[schedule.precision]
+    return tile * BYTES[shapes.state_dtype], products
+
+
+def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
+    count = blocks(schedule, shapes)
+    n = schedule.node_block
+    tile, products = _state(schedule, shapes)
+    solve, steps = _solve(schedule, plan, shapes)
+    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    earlier = count * (count - 1) / 2 * (_grams(schedule, shapes) + 2 * readout)
+    operations = count * (products + _grams(schedule, shapes) + solve + readout) + earlier
+    return Work(
+        "verify",
+        batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
+        schedule.warps,
+        schedule.b_v if schedule.orientation == "values" else n,
+        floor_bytes(plan, shapes, batch),
+        tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True),
+        operations,
+        count * (steps + 4) + count * (count - 1),
+        footprint(schedule, plan, shapes),
+        schedule.registers,
+        -(-shapes.d_k // schedule.b_k),
+        n if schedule.gates == "inline" else 0,
+    )
+
+
+def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
+    n = schedule.node_block
+    inverse, steps = _inverse(schedule, shapes)
+    folding = 2 * n**3 * PASSES[schedule.precision]
+    operand = max(n * min(schedule.b_k, shapes.d_k), n * n) * STAGED_BYTES[schedule.precision]
+    return Work(
+        "factors",
+        batch * shapes.value_heads,
+        schedule.factor_warps,
+        n,
+        batch * shapes.value_heads * n * n * 2.0,
+        _vectors(schedule, shapes, values=False),
+        _grams(schedule, shapes) + inverse + folding,
+        steps + 3,
+        Footprint(operand, 5 * n * n, schedule.factor_warps),
+        gated=n if schedule.gates == "inline" else 0,
+    )
+
+
+def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
+    n = schedule.node_block
+    tile, products = _state(schedule, shapes)
+    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    return Work(
+        "values",
+        batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
+        schedule.warps,
+        schedule.b_v,
+        floor_bytes(plan, shapes, batch),
+        tile + _vectors(schedule, shapes, values=True) + n * n * 4,
+        products + readout,
+        4,
+        footprint(schedule, plan, shapes),
+        schedule.registers,
+        -(-shapes.d_k // schedule.b_k),
+    )
