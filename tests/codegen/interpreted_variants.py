@@ -47,11 +47,11 @@ def _variant(
     tree: list[int] | None = None,
 ) -> dict[str, Any]:
     options: dict[str, Any] = {}
+    fewer = max(1, nodes - 3)
+    roots = (nodes, fewer) if not depth else (1, 2 if fewer > 1 else 1)
     trees: list[Any] = [
-        shapes.random(nodes, seed=seed, max_depth=depth),
-        shapes.random(
-            max(1, nodes - 3), seed=seed + 1, roots=2 if nodes > 4 else 1, max_depth=depth
-        ),
+        shapes.random(nodes, seed=seed, roots=roots[0], max_depth=depth),
+        shapes.random(fewer, seed=seed + 1, roots=roots[1], max_depth=depth),
     ]
     if tree is not None:
         options, trees = {"tree": boleir.parents(*tree)}, [tuple(tree), tuple(tree)]
@@ -94,7 +94,8 @@ def mutants(
             recurrence(name), Shape(2, 4, 32, 16), max_nodes=nodes, max_depth=5, schedule=schedule
         )
         trees = [(-1, 0, 1, 2, 3, 4, 0, 1), shapes.random(nodes, seed=3, roots=2, max_depth=5)]
-        cases = [Case(keys="identical", strength=1.0, log_decay=-0.03)] * 2
+        # identical keys show a depth that is too small, and hide what gates do
+        cases = [Case(keys="identical", strength=1.0), Case(keys="cosine", log_decay=-0.3)]
         batch = made.batch(trees, [3, 1], cases=cases)
         error = made.output_error(batch, made.verify(batch)[0])
         reports[label] = error if changed or not label else -1.0

@@ -1,0 +1,74 @@
+"""Pieces and passes of products under each precision plan."""
+
+from __future__ import annotations
+
+import pytest
+
+import boleir
+from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.writer import Writer
+from boleir.codegen.pipeline import lower
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule
+
+
+@pytest.mark.parametrize(
+    ("plan", "dtype", "pieces"),
+    [
+        ("fp32", "bf16", 1),
+        ("fp32", "fp32", 2),
+        ("bf16", "fp32", 1),
+        ("bf16", "bf16", 1),
+        ("tf32", "fp32", 1),
+        ("ieee", "bf16", 1),
+    ],
+)
+def test_pieces_per_format(plan: str, dtype: str, pieces: int) -> None:
+    assert len(Precision(plan).pieces(Writer(), "x", dtype).names) == pieces
+
+
+def test_three_pieces_keep_every_bit() -> None:
+    w = Writer()
+    assert Precision("fp32").thirds(w, "x").names == ("x_hi", "x_lo", "x_rest")
+    assert Precision("ieee").thirds(w, "x").names == ("x",)
+
+
+@pytest.mark.parametrize(("left", "right", "passes"), [(1, 1, 1), (2, 1, 2), (2, 2, 3), (3, 1, 3)])
+def test_passes_leave_out_what_is_below_the_last_digit(left: int, right: int, passes: int) -> None:
+    w = Writer()
+    a = Pieces(tuple(f"a{i}" for i in range(left)))
+    b = Pieces(tuple(f"b{i}" for i in range(right)))
+    Precision("fp32").dot(w, "out", a, b, "start")
+    assert len(w.lines) == passes
+    assert w.lines[-1].strip() == (
+        "out = tl.dot(a0, b0, out)" if passes > 1 else "out = tl.dot(a0, b0, start)"
+    )
+    assert "start" in w.lines[0] and sum("start" in line for line in w.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "option"),
+    [("ieee", 'input_precision="ieee"'), ("tf32", 'input_precision="tf32"'), ("fp32", None)],
+)
+def test_explicit_plans_are_one_pass(plan: str, option: str | None) -> None:
+    shapes = Shapes(1, 1, 32, 32, 16, 3)
+    schedule = Schedule(b_v=32, b_k=32, node_block=16, precision=plan)
+    text = lower(boleir.load("gated_delta_rule"), shapes, schedule=schedule).kernel("verify").text
+    dots = [line for line in text.splitlines() if "tl.dot(" in line]
+    assert dots
+    if option is None:
+        assert not any("input_precision" in line for line in dots)
+    else:
+        assert all(option in line for line in dots)
+
+
+@pytest.mark.parametrize(("dtype", "state", "passes"), [
+    ("bfloat16", "float32", 2), ("bfloat16", "bfloat16", 1), ("float16", "float32", 3),
+])  # fmt: skip
+def test_state_products_take_what_their_operands_need(dtype: str, state: str, passes: int) -> None:
+    shapes = Shapes(1, 1, 32, 32, 16, 3, dtype=dtype, state_dtype=state)
+    schedule = Schedule(b_v=32, b_k=32, node_block=16)
+    text = lower(boleir.load("gated_delta_rule"), shapes, schedule=schedule).kernel("verify").text
+    assert sum("erased = tl.dot(" in line for line in text.splitlines()) == passes
+    grams = sum("gram_k_k = tl.dot(" in line for line in text.splitlines())
+    assert grams == (1 if dtype == "bfloat16" else 3)

@@ -1,0 +1,205 @@
+"""Every refusal of a schedule, the error bound of the product, defaults and footprints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+from typing import Any
+
+import pytest
+
+import boleir
+from boleir.codegen.plan import NoKernel, Plan
+from boleir.codegen.planner import make_plan
+from boleir.codegen.request import RequestError, Shapes
+from boleir.codegen.resources import SharedMemoryLimit, check
+from boleir.codegen.schedule import (
+    PRODUCT_TOLERANCE,
+    InvalidSchedule,
+    Schedule,
+    block_depth,
+    blocks,
+    default_schedule,
+    footprint,
+    looped,
+    padded,
+    product_error,
+    validate,
+)
+from boleir.codegen.targets import target
+from boleir.derive.derive import derive
+from tests.codegen.recurrences import TEXTS
+
+SHAPES = Shapes(2, 4, 128, 64, 40, 6)
+GOOD = Schedule(b_v=32, b_k=64, node_block=64)
+
+
+def plan_of(name: str, shapes: Shapes = SHAPES) -> Plan:
+    recurrence = boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
+    form = derive(recurrence).normal
+    return make_plan(form, shapes.d_k, shapes.d_v, shapes.key_heads, shapes.value_heads)
+
+
+def has_kernel(name: str) -> bool:
+    try:
+        plan_of(name)
+    except NoKernel:
+        return False
+    return True
+
+
+WITH_KERNELS = [name for name in boleir.names() if has_kernel(name)]
+
+
+def test_a_good_schedule_passes() -> None:
+    validate(GOOD, plan_of("gdn"), SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"fusion": "none"}, "fusion must be one of fused, split, not 'none'"),
+        ({"solver": "lu"}, "solver must be one of horner"),
+        ({"gates": "later"}, "gates must be one of"),
+        ({"precision": "fp8"}, "precision must be one of"),
+        ({"orientation": "keys"}, "orientation must be one of"),
+        ({"commit": "never"}, "commit must be one of"),
+        ({"path_sum": "scan"}, "path_sum must be one of"),
+        ({"warps": 3}, "warps must be one of 1, 2, 4, 8, 16, not 3"),
+        ({"factor_warps": 32}, "factor_warps must be one of"),
+        ({"b_v": 24}, "b_v must be a power of two from 16 to 512, not 24"),
+        ({"b_k": 8}, "b_k must be a power of two"),
+        ({"node_block": 1024}, "node_block must be a power of two"),
+        ({"registers": 100}, "registers must be 0 or a multiple of 8"),
+        ({"registers": 256}, "registers must be 0 or a multiple of 8"),
+        ({"stages": 0}, "stages must lie in 1..8"),
+        ({"stages": 9}, "stages must lie in 1..8"),
+        ({"node_block": 128}, "node_block 128 is above 64"),
+        ({"b_v": 128}, "b_v 128 is above the padded size 64"),
+        ({"b_k": 256}, "b_k 256 is above the padded size 128"),
+        ({"fusion": "split", "solver": "inverse", "node_block": 32}, "split needs all 40 nodes"),
+        ({"node_block": 32, "gates": "inline"}, "gates must be prepare"),
+        ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
+        ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
+        (
+            {"fusion": "split", "solver": "inverse", "orientation": "nodes"},
+            "orientation must be values",
+        ),
+    ],
+)
+def test_impossible_schedules_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSchedule, match=message):
+        validate(replace(GOOD, **fields), plan_of("gdn"), SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "message"),
+    [
+        ("value_gate", {"solver": "inverse"}, "one inverse per head"),
+        ("two_pairs", {"solver": "inverse"}, "one erase/write pair per token, two_pairs has 2"),
+        ("gated_delta_product", {"solver": "levels"}, "levels takes one step per token"),
+    ],
+)
+def test_schedules_must_fit_the_recurrence(name: str, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSchedule, match=message):
+        validate(replace(GOOD, **fields), plan_of(name), SHAPES)
+
+
+def test_node_blocks_beyond_the_tree_are_refused() -> None:
+    with pytest.raises(InvalidSchedule, match="node_block 64 is above the padded size 16"):
+        validate(GOOD, plan_of("gdn"), replace(SHAPES, max_nodes=9, max_depth=3))
+
+
+def test_product_is_refused_where_its_bound_exceeds_the_tolerance() -> None:
+    plan = plan_of("gdn")
+    schedule = replace(GOOD, solver="product")
+    depths = range(1, 12)
+    small = [depth for depth in depths if product_error("fp32", depth) <= PRODUCT_TOLERANCE]
+    assert small == list(range(1, len(small) + 1)) and 1 <= len(small) < 11
+    for depth in depths:
+        shapes = replace(SHAPES, max_depth=depth)
+        if depth in small:
+            validate(schedule, plan, shapes)
+        else:
+            with pytest.raises(InvalidSchedule, match=r"(?s)error bound .* mend: solver inverse"):
+                validate(schedule, plan, shapes)
+    # an explicitly coarse plan states its error, so the user has chosen it
+    validate(replace(schedule, precision="bf16"), plan, replace(SHAPES, max_depth=9))
+    # nothing is solved, so nothing is lost
+    validate(schedule, plan_of("linear_attention"), replace(SHAPES, max_depth=30))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 8, 15])
+def test_product_error_is_the_bound_of_the_powers(depth: int) -> None:
+    largest = max(comb(depth - 1, p - 1) for p in range(1, depth + 1))
+    assert product_error("ieee", depth) == pytest.approx(2.0**-24 * largest)
+    assert (
+        product_error("tf32", depth) > product_error("fp32", depth) > product_error("ieee", depth)
+    )
+    assert product_error("fp32", depth, beta=2.0) >= product_error("fp32", depth)
+    assert product_error("fp32", 0) == 2.0**-17
+
+
+def test_labels_and_json_round_trip() -> None:
+    assert Schedule().label == "default"
+    assert GOOD.label == "b_v=32 b_k=64"
+    assert Schedule.from_json(GOOD.to_json()) == GOOD
+    with pytest.raises(InvalidSchedule, match="unknown schedule field 'colour'"):
+        Schedule.from_json({"colour": 1})
+
+
+def test_sizes() -> None:
+    assert [padded(n) for n in (1, 16, 17, 64, 65)] == [16, 16, 32, 64, 128]
+    assert blocks(replace(GOOD, node_block=16), SHAPES) == 3
+    assert block_depth(GOOD, SHAPES) == 6
+    assert block_depth(replace(GOOD, node_block=16), replace(SHAPES, max_depth=39)) == 15
+    assert looped(replace(GOOD, node_block=16), SHAPES)
+    static = replace(SHAPES, parents=tuple(range(-1, 39)), max_depth=39)
+    assert not looped(replace(GOOD, node_block=16), static)
+
+
+def test_the_library_has_kernels() -> None:
+    assert len(WITH_KERNELS) >= 9
+
+
+@pytest.mark.parametrize("name", WITH_KERNELS)
+@pytest.mark.parametrize("nodes", [1, 9, 16, 33, 64, 65, 256])
+@pytest.mark.parametrize("batch", [1, 16])
+def test_defaults_are_valid(name: str, nodes: int, batch: int) -> None:
+    shapes = Shapes(4, 12, 96, 60, nodes, min(nodes - 1, 8))
+    plan = plan_of(name, shapes)
+    validate(default_schedule(plan, shapes, batch), plan, shapes)
+
+
+def test_footprints_grow_with_what_a_program_holds() -> None:
+    plan = plan_of("gdn")
+    small = footprint(GOOD, plan, SHAPES)
+    assert footprint(replace(GOOD, b_k=128), plan, SHAPES).shared > small.shared
+    assert footprint(replace(GOOD, b_v=64), plan, SHAPES).live > small.live
+    assert footprint(replace(GOOD, precision="bf16"), plan, SHAPES).shared == small.shared // 2
+    assert footprint(replace(GOOD, warps=8), plan, SHAPES).warps == 8
+
+
+def test_a_footprint_above_the_limit_is_refused_by_name() -> None:
+    shapes = replace(SHAPES, d_k=512, d_v=512)
+    huge = Schedule(b_v=512, b_k=512, node_block=64)
+    with pytest.raises(SharedMemoryLimit, match="shared memory per block"):
+        check(footprint(huge, plan_of("gdn", shapes), shapes), target("sm_90"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"value_heads": 3}, "value_heads 3 is not a multiple of key_heads 2"),
+        ({"key_heads": 0}, "key_heads must be at least 1"),
+        ({"max_nodes": 257}, "max_nodes 257 is above 256"),
+        ({"max_depth": 40}, "max_depth must lie in 0..max_nodes-1"),
+        ({"max_depth": -1}, "max_depth must lie in"),
+        ({"d_k": 513}, "d_k 513 is above 512"),
+        ({"dtype": "int8"}, "dtype 'int8' is not one of"),
+        ({"out_dtype": "int8"}, "out_dtype 'int8' is not one of"),
+    ],
+)
+def test_impossible_shapes_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        replace(SHAPES, **fields)
