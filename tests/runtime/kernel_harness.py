@@ -8,7 +8,7 @@ round's requests.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,8 @@ class Batch:
     out: Guarded
     mixed: torch.Tensor | None = None
     """What the last verification stored of the convolved inputs, [nodes, channels]."""
+    walks: dict[int, Any] = field(default_factory=dict)
+    """Walks of requests since the last verification: they are slow at full size."""
 
     def slot_tensor(self, values: Sequence[int] | None = None) -> torch.Tensor:
         """int32 on the batch's device."""
@@ -262,6 +264,7 @@ class Harness:
             poison(space.layer(0).tensors)
             options["workspace"] = space
         slots = batch.slot_tensor()
+        batch.walks.clear()
         if self.kernel.interface.conv_channels:
             batch.mixed = options["workspace"].layer(options.get("layer", 0)).tensors[0]
         return self.kernel.verify(
@@ -286,10 +289,13 @@ class Harness:
 
     def walk(self, batch: Batch, b: int) -> Any:
         """The float64 walk of request `b` from what the last verification stored."""
-        request = batch.samples[b]
-        assert request is not None
-        rows = slice(batch.cu[b], batch.cu[b + 1])
-        return self.reference(request, None if batch.mixed is None else batch.mixed[rows])
+        if b not in batch.walks:
+            request = batch.samples[b]
+            assert request is not None
+            rows = slice(batch.cu[b], batch.cu[b + 1])
+            mixed = None if batch.mixed is None else batch.mixed[rows]
+            batch.walks[b] = self.reference(request, mixed)
+        return batch.walks[b]
 
     def stored_error(self, batch: Batch) -> float:
         """Worst error of a stored convolved input, in units of what rounding it may cost."""
