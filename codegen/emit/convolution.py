@@ -37,8 +37,8 @@ def scalar_source(context: Context, scalar: Scalar) -> Mixed | None:
 
 def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: bool) -> None:
     """The body of the branch for input `m`, whose programs start with unit `first`."""
-    shapes, dtype, taps = context.shapes, context.dtype, range(m.width - 1)
-    width = shapes.width(m.source.kind)
+    dtype, taps = context.dtype, range(m.width - 1)
+    width = context.shapes.width(m.source.kind)
     w.comment(f"{m.source.name}: convolution, then {', '.join(m.functions) or 'nothing'}")
     unit = f"(unit - {first})" if first else "unit"
     w.let("channel", f"tl.arange(0, {padded(width)})")
@@ -46,6 +46,24 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
     packed = w.let("packed", f"{m.offset} + column") if m.offset else "column"
     w.let("live", f"channel < {width}")
     w.let("exists", "inside[:, None] & live[None, :]")
+    _loads(context, w, m, packed)
+    w.let("total", "weight_0[None, :] * own.to(tl.float32)")
+    for tap in taps:
+        w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")
+    _add_window(w, m.width - 1)
+    for fn in m.functions:
+        w.let("total", call(fn, "total", w))
+    mixed = w.arg("mixed", "*" + dtype)
+    w.let("stored", f"total.to({mixed}.dtype.element_ty)")
+    at = f"{mixed} + row[:, None] * CONV_CHANNELS + {packed}[None, :]"
+    w.line(f"tl.store({at}, stored, mask=exists)")
+    if scalars:
+        _vector_scalars(context, w, m, first)
+
+
+def _loads(context: Context, w: Writer, m: Mixed, packed: str) -> None:
+    """The node's own entries, those of its nearest ancestors, weights and window."""
+    dtype, taps = context.dtype, range(m.width - 1)
     pointer = w.arg(m.source.name, "*" + dtype)
     stride = w.arg(f"{m.source.name}_stride", "i64")
     w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
@@ -70,18 +88,6 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
     for entry in taps:
         at = f"window_row + {m.width - 2 - entry}" if entry < m.width - 2 else "window_row"
         w.let(f"old_{entry}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
-    w.let("total", "weight_0[None, :] * own.to(tl.float32)")
-    for tap in taps:
-        w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")
-    _add_window(w, m.width - 1)
-    for fn in m.functions:
-        w.let("total", call(fn, "total", w))
-    mixed = w.arg("mixed", "*" + dtype)
-    w.let("stored", f"total.to({mixed}.dtype.element_ty)")
-    at = f"{mixed} + row[:, None] * CONV_CHANNELS + {packed}[None, :]"
-    w.line(f"tl.store({at}, stored, mask=exists)")
-    if scalars:
-        _vector_scalars(context, w, m, first)
 
 
 def _add_window(w: Writer, entries: int) -> None:
