@@ -40,7 +40,9 @@ def expected() -> set[str]:
     }
     for layer in ("codegen", "runtime"):
         found |= {
-            f"boleir/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / layer).rglob("*.py")
+            f"boleir/{path.relative_to(ROOT).as_posix()}"
+            for pattern in ("*.py", "shipped/*.json")
+            for path in (ROOT / layer).rglob(pattern)
         }
     return {name for name in found if "__pycache__" not in name}
 

@@ -150,6 +150,7 @@ def find_target(name: str | None) -> Target:
 def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namespace) -> int:
     """Print how many schedules there are and which ones the model expects to be fast."""
     from boleir.runtime.tuning.autotune import space_of
+    from boleir.runtime.tuning.choice import complexity
     from boleir.runtime.tuning.cost_model import predict
     from boleir.runtime.tuning.effort import EFFORT_LEVELS
 
@@ -158,7 +159,7 @@ def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namesp
     for key in keys:
         space = space_of(recurrence, key, target)
         points = [(predict(s, space.plan, space.shapes, target, key.batch), s) for s in space]
-        points.sort(key=lambda point: point[0].us)
+        points.sort(key=lambda point: (point[0].us, complexity(point[1])))
         found.append((key, points))
     if args.json:
         print_json(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from boleir.codegen.schedule import Schedule
 
@@ -24,10 +24,13 @@ class Effort:
 
 
 EFFORT_LEVELS = {
-    "quick": Effort(12, 0, 0),
+    "quick": Effort(10, 1, 6),
     "default": Effort(28, 2, 10),
     "full": Effort(160, 6, 24),
 }
+
+FINE = ("registers", "stages", "commit", "prefetch", "path_sum")
+"""Fields that the model cannot tell apart or hardly: left to the neighbours of good schedules."""
 
 KIND = ("fusion", "solver", "gates")
 """Fields that make schedules different in kind: the model may be wrong about a whole kind."""
@@ -37,8 +40,10 @@ def first_candidates(
     ranked: Sequence[Schedule], count: int, seeds: Iterable[Schedule] = ()
 ) -> list[Schedule]:
     """`count` schedules: `seeds`, half of the rest in the order of `ranked` (best predicted first),
-    the other half the best of each kind in turn."""
+    the other half the best of each kind in turn. Of those that differ in `FINE` fields alone only
+    the first is taken."""
     chosen = dict.fromkeys(seeds)
+    ranked = _coarse(ranked)
     for schedule in ranked[: max(1, (count - len(chosen)) // 2)]:
         chosen[schedule] = None
     kinds: dict[tuple[str, ...], list[Schedule]] = {}
@@ -52,3 +57,12 @@ def first_candidates(
                 chosen[queue[depth]] = None
         depth += 1
     return list(chosen)[:count]
+
+
+def _coarse(ranked: Sequence[Schedule]) -> list[Schedule]:
+    """The first of each group that agrees in all but the `FINE` fields."""
+    names = [f.name for f in fields(Schedule) if f.name not in FINE]
+    first: dict[tuple[object, ...], Schedule] = {}
+    for schedule in ranked:
+        first.setdefault(tuple(getattr(schedule, name) for name in names), schedule)
+    return list(first.values())

@@ -28,7 +28,7 @@ class Outcome:
     source: str
     """Digest of the emitted text: a candidate whose kernels have changed since is tried again."""
     us: float | None = None
-    """Microseconds of one layer's verification, median."""
+    """Microseconds of one layer, median; the policy says of what."""
     error: float | None = None
     """Worst error of a node over the inputs it was checked with, relative."""
     failure: str | None = None
@@ -43,8 +43,8 @@ class Outcome:
 class Policy:
     """How the candidates of an entry were measured; times under another policy do not compare."""
 
-    stages: str = "verify"
-    """What a time covers: all kernels of a layer's verification."""
+    stages: str = "verify+commit"
+    """What a time covers: all kernels of a layer's verification, and its share of the commit."""
     replays: int = 15
     """Graph replays of which the median is taken."""
     working_set: int = 200_000_000
@@ -75,7 +75,7 @@ class Entry:
     def known(self, schedule: Schedule, source: str) -> Outcome | None:
         """The outcome of a candidate, if it was tried with the same kernels."""
         for outcome in self.outcomes:
-            if outcome.schedule == schedule and outcome.source in (source, ""):
+            if outcome.schedule == schedule and outcome.source == source:
                 return outcome
         return None
 

@@ -13,7 +13,7 @@ from boleir.codegen.artifact import Artifact
 from boleir.codegen.schedule import Schedule
 from boleir.errors import BoleirError
 from boleir.runtime.tuning.candidates import Candidate, Compiler
-from boleir.runtime.tuning.choice import best
+from boleir.runtime.tuning.choice import best, complexity
 from boleir.runtime.tuning.cost_model import predict
 from boleir.runtime.tuning.effort import Effort, first_candidates
 from boleir.runtime.tuning.entry import Entry, Outcome
@@ -54,8 +54,8 @@ class Search:
         return self.entry
 
     def ranked(self) -> list[Schedule]:
-        """The whole space, best predicted first; equal ones in the order of the space."""
-        return sorted(self.space, key=self.prediction)
+        """The whole space, best predicted first, the simpler of equal ones before the other."""
+        return sorted(self.space, key=lambda point: (self.prediction(point), complexity(point)))
 
     def prediction(self, schedule: Schedule) -> float:
         """Microseconds by the cost model."""

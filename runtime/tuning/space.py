@@ -20,6 +20,9 @@ from boleir.codegen.targets import Target
 from boleir.errors import ScheduleError
 from boleir.runtime.tuning.fragments import FRAGMENTS, Fragment
 
+LAST_LIMITED = "gates"
+"""After this field, most of what makes a schedule impossible has been decided."""
+
 SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
@@ -57,7 +60,7 @@ class Space:
         (name, fragment), *later = undecided
         for value in self._options(name, fragment, chosen):
             chosen[name] = value
-            if self._possible(chosen):
+            if name != LAST_LIMITED or self._possible(chosen):
                 yield from self._decide(chosen, later)
             del chosen[name]
 
@@ -69,12 +72,8 @@ class Space:
 
     def _possible(self, chosen: Mapping[str, Any]) -> bool:
         """Whether anything can still come of the fields so far: whole branches end here."""
-        if chosen.keys() & SIZES.keys() != SIZES.keys():
-            return True
-        trial = Schedule(**chosen)
-        gates = "prepare" if "gates" not in chosen else trial.gates
         try:
-            validate(replace(trial, gates=gates), self.plan, self.shapes)
+            validate(Schedule(**chosen), self.plan, self.shapes)
         except ScheduleError:
             return False
         return True

@@ -1,4 +1,4 @@
-"""Time of one layer's verification, on buffers of the tuner's own.
+"""Time of one layer, on buffers of the tuner's own.
 
 Layers have states and inputs of their own, more than the caches hold, and run from a CUDA graph,
 as in serving. Without a GPU (interpreted kernels, in tests) the calls are made one by one.
@@ -34,7 +34,8 @@ def layers_for(face: Interface, batch: int, working_set: int) -> int:
 
 
 def layer_us(kernel: Kernel, batch: int, policy: Policy) -> float:
-    """Median microseconds of one layer for `batch` full requests."""
+    """Median microseconds of one layer's verification and its share of the commit, which is one
+    launch for all layers, for `batch` full requests that accept half of the deepest path."""
     face = kernel.interface
     count = layers_for(face, batch, policy.working_set)
     trees = _trees(kernel, batch)
@@ -43,13 +44,19 @@ def layer_us(kernel: Kernel, batch: int, policy: Policy) -> float:
         pool.layer(layer).state.normal_(std=0.3)
     inputs = [_inputs(face, trees.num_nodes, kernel.device) for _ in range(count)]
     slots = torch.arange(batch, dtype=torch.int32, device=kernel.device).flip(0).contiguous()
-    space = kernel.workspace(batch, trees.num_nodes)
+    space = kernel.workspace(batch, trees.num_nodes, count)
+    accepted = torch.full_like(slots, face.max_depth // 2)
     shape = (trees.num_nodes, face.value_heads, face.d_v)
     out = torch.empty(shape, dtype=getattr(torch, face.out_dtype), device=kernel.device)
 
     def run() -> None:
-        for layer, given in enumerate(inputs):
-            kernel.verify(trees, given, pool.layer(layer), slots, workspace=space, out=out)
+        factors = [
+            kernel.verify(trees, given, pool.layer(at), slots, workspace=space, layer=at, out=out)[
+                1
+            ]
+            for at, given in enumerate(inputs)
+        ]
+        kernel.commit(factors, accepted, pool, slots)
 
     clock = _graph_clock(run) if kernel.device.type == "cuda" else _host_clock(run)
     return median(clock() for _ in range(policy.replays)) / count

@@ -118,6 +118,8 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     tile, products = _state(schedule, shapes)
     solve, steps = _solve(schedule, plan, shapes)
     readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    unknowns = 2 * 4 * batch * shapes.max_nodes * shapes.value_heads * shapes.d_v
+    stored = unknowns if schedule.commit == "factors" else 0  # written now, read by the commit
     earlier = count * (count - 1) / 2 * (_grams(schedule, shapes) + 2 * readout)
     operations = count * (products + _grams(schedule, shapes) + solve + readout) + earlier
     return Work(
@@ -125,7 +127,7 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
         batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
         schedule.warps,
         schedule.b_v if schedule.orientation == "values" else n,
-        floor_bytes(plan, shapes, batch),
+        floor_bytes(plan, shapes, batch) + stored,
         tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True),
         operations,
         count * (steps + 4) + count * (count - 1),

@@ -1,0 +1,204 @@
+"""`bolec autotune` and `bolec cache`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from boleir.cli.autotune_command import numbers
+from boleir.cli.main import main
+from boleir.runtime import cache_root as cache_root_module
+from boleir.runtime.tuning import autotune as autotune_module
+from boleir.runtime.tuning import store as store_module
+from boleir.runtime.tuning.store import Store
+from boleir.runtime.tuning.timer import Measured
+from tests.runtime.tuning_support import HERE, FakeTimer, entry, fake_bench, key, outcome, smooth
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("BOLEIR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(store_module, "_warned", set())
+    cache_root_module.cache_root.cache_clear()
+    yield Store(tmp_path / "cache" / "tuning")
+    cache_root_module.cache_root.cache_clear()
+
+
+def answer(capsys: pytest.CaptureFixture[str], *argv: str, status: int = 0) -> Any:
+    """What a command prints with --json."""
+    assert main([*argv, "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+# ---- autotune --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("16", (16,)), ("16,32", (16, 32)), ("1..32", (1, 2, 4, 8, 16, 32))]
+)
+def test_lists_of_numbers(text: str, found: tuple[int, ...]) -> None:
+    assert numbers(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "a", "1,", "1..", "3..3", "-1"])
+def test_bad_lists_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        numbers(text)
+
+
+def test_a_dry_run_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["autotune", "gated_delta_rule", "--dry-run", "--nodes", "16", "--depth", "5"]
+    found = answer(capsys, *argv, "--batch", "1", "--show", "3", "--target", "sm_120")
+    assert len(found) == 1
+    assert found[0]["target"] == "sm_120"
+    assert found[0]["key"]["depth"] == 8
+    assert found[0]["schedules"] > 1000
+    times = [item["us"] for item in found[0]["predicted"]]
+    assert len(times) == 3
+    assert times == sorted(times)
+    assert main([*argv, "--batch", "1", "--show", "2", "--target", "sm_90"]) == 0
+    text = capsys.readouterr().out
+    assert "nodes 16x8 batch 1, sm_90:" in text
+    assert "predicted us" in text
+
+
+def test_without_a_gpu_it_says_what_can_be_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["autotune", "gdn"]) == 1
+    assert "--dry-run shows what the model predicts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batch", ["65", "0"])
+def test_outside_the_range_it_is_refused(capsys: pytest.CaptureFixture[str], batch: str) -> None:
+    assert main(["autotune", "gdn", "--dry-run", "--batch", batch]) == 1
+    assert f"batch {batch} is not in 1..64" in capsys.readouterr().err
+
+
+def use(monkeypatch: pytest.MonkeyPatch, root: Path, timer: FakeTimer) -> list[Any]:
+    """Let the command tune on a bench without compiler and GPU."""
+    on, compiler = fake_bench(root, timer)
+    monkeypatch.setattr(autotune_module, "bench", lambda *_: on)
+    return [on, compiler]
+
+
+ARGV = ("autotune", "gated_delta_rule", "--nodes", "16", "--depth", "5", "--batch", "1")
+
+
+def test_tuning_reports_and_keeps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_cache: Store
+) -> None:
+    timer = FakeTimer(smooth)
+    _, compiler = use(monkeypatch, own_cache.root, timer)
+    found = answer(capsys, *ARGV, "--effort", "quick", "--quiet")
+    (one,) = found["entries"]
+    assert one["chosen"]["warps"] == 2
+    assert one["measured"] == len(timer.asked)
+    assert one["failed"] == []
+    assert -1 <= one["rank_correlation"] <= 1
+    assert found["environment"]["gpu"] == "h200"
+    assert (timer.closed, compiler.closed) == (1, 1)
+    assert own_cache.load(HERE, key()) is not None
+    before = len(timer.asked)
+    assert main([*ARGV, "--effort", "quick"]) == 0
+    shown = capsys.readouterr()
+    assert "gated_delta_rule 16:32 128x128 bf16 nodes 16x8 batch 1" in shown.out
+    assert "[" in shown.err and "best" in shown.err
+    assert all(s not in timer.asked[:before] for s in timer.asked[before:])
+
+
+def test_status_1_where_nothing_works(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use(monkeypatch, tmp_path / "s", FakeTimer(lambda s: Measured(failure="wrong output")))
+    found = answer(capsys, *ARGV, "--effort", "quick", "--quiet", status=1)
+    assert found["entries"][0]["failed"][0]["reason"] == "wrong output"
+    assert main([*ARGV, "--effort", "quick", "--quiet"]) == 1
+    assert "nothing works" in capsys.readouterr().out
+
+
+def test_processes_are_ended_after_ctrl_c(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(schedule: object) -> Measured:
+        raise KeyboardInterrupt
+
+    timer = FakeTimer(interrupted)
+    _, compiler = use(monkeypatch, tmp_path / "s", timer)
+    assert main([*ARGV, "--effort", "quick", "--quiet"]) == 130
+    assert (timer.closed, compiler.closed) == (1, 1)
+
+
+# ---- cache -----------------------------------------------------------------------------------
+
+
+def test_path(capsys: pytest.CaptureFixture[str], own_cache: Store) -> None:
+    assert main(["cache", "path"]) == 0
+    assert capsys.readouterr().out.strip() == str(own_cache.root)
+    assert answer(capsys, "cache", "path") == {"path": str(own_cache.root), "exists": False}
+
+
+def test_list_and_show(capsys: pytest.CaptureFixture[str], own_cache: Store) -> None:
+    assert main(["cache", "list"]) == 0
+    assert "no tuned schedules" in capsys.readouterr().out
+    own_cache.save(entry())
+    assert main(["cache", "list"]) == 0
+    text = capsys.readouterr().out
+    assert "h200" in text
+    assert "b_v=32" in text
+    (one,) = answer(capsys, "cache", "list")
+    assert (one["us"], one["candidates"]) == (5.0, 3)
+    assert len(answer(capsys, "cache", "list", "--shipped")) > 1
+    assert main(["cache", "show", "gated"]) == 0
+    text = capsys.readouterr().out
+    assert "failed: warps=8: no luck" in text
+    assert "*  5.00" in text
+    assert answer(capsys, "cache", "show")[0]["outcomes"][0]["us"] == 7.0
+    assert main(["cache", "show", "nothing"]) == 1
+    assert "no entry has 'nothing'" in capsys.readouterr().err
+
+
+def test_export_import_merge(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, tmp_path: Path
+) -> None:
+    own_cache.save(entry())
+    bundle = tmp_path / "all.json"
+    assert answer(capsys, "cache", "export", str(bundle))["exported"] == 1
+    own_cache.replace(entry(outcome(1.0, b_v=16)))
+    assert answer(capsys, "cache", "import", str(bundle)) == {"new": 0, "extended": 1, "kept": 0}
+    other = Store(tmp_path / "other")
+    other.save(entry(of=key(batch=16)))
+    assert answer(capsys, "cache", "merge", str(other.root))["new"] == 1
+    found = own_cache.load(HERE, key())
+    assert found is not None
+    assert len(found.outcomes) == 4
+    assert main(["cache", "merge", str(tmp_path / "absent")]) == 1
+    assert "is no folder" in capsys.readouterr().err
+    assert main(["cache", "import", str(tmp_path / "absent")]) == 1
+    assert "does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["export", "import", "merge"])
+def test_what_needs_an_argument_says_so(capsys: pytest.CaptureFixture[str], action: str) -> None:
+    assert main(["cache", action]) == 1
+    assert f"cache {action} needs the" in capsys.readouterr().err
+
+
+def test_prune(capsys: pytest.CaptureFixture[str], own_cache: Store) -> None:
+    own_cache.save(entry())
+    own_cache.save(entry(where=replace(HERE, gpu="a100")))
+    argv = ("cache", "prune", "--keep", "h200")
+    planned = answer(capsys, *argv, "--dry-run")
+    assert len(planned["removed"]) == 1
+    assert len(own_cache.files()) == 2
+    assert answer(capsys, *argv)["removed"] == planned["removed"]
+    assert own_cache.load(HERE, key()) == entry()
+    assert len(own_cache.files()) == 1
