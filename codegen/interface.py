@@ -71,6 +71,9 @@ class Interface:
     folded: int
     """Elements of the folded factors per request; 0 when there are none."""
     folded_dtype: str
+    vectors: int
+    """Float32 elements per request of key vectors that the factors kernel hands over; 0 for
+    none."""
     unknowns: int
     """Float32 planes of unknowns [unknowns, nodes, value_heads * d_v]; 0 when they stay in
     registers."""
@@ -144,6 +147,7 @@ def interface_of(lowered: Lowered) -> Interface:
         planes=_planes(lowered) if "rows" in taken else 0,
         folded=folded,
         folded_dtype=names[folded_dtype],
+        vectors=_vectors(lowered),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
         table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
@@ -175,6 +179,14 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     tiles = folded_tiles(context) * folded_pieces(context)
     per_head = tiles * context.schedule.node_block**2
     return context.shapes.value_heads * per_head, folded_dtype(context)
+
+
+def _vectors(lowered: Lowered) -> int:
+    from boleir.codegen.emit.key_vectors import vector_planes
+
+    context, shapes = lowered.context, lowered.shapes
+    per_plane = context.schedule.node_block * shapes.d_k
+    return shapes.value_heads * len(vector_planes(context)) * per_plane
 
 
 def _aligned_strides(lowered: Lowered) -> tuple[str, ...]:

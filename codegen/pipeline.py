@@ -9,6 +9,7 @@ from typing import Any
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.factors import emit_factors
+from boleir.codegen.emit.key_factors import emit_key_factors
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
 from boleir.codegen.emit.values import emit_values
@@ -127,7 +128,8 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
     if prepared:
         kernels.append(emit_prepare(context, pdl=pdl))
     if context.schedule.fusion == "split":
-        kernels.append(emit_factors(context, pdl=pdl))
+        per_key = context.plan.key_decay is not None
+        kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))
         kernels.append(emit_values(context, pdl=pdl))
     else:
         kernels.append(

@@ -100,7 +100,12 @@ class Plan:
     mixed: tuple[Mixed, ...]
     scalars: tuple[Scalar, ...]
     log_decay: Expr | None
-    """None when the state does not decay."""
+    """HEAD: the logarithm of the decay. None when the state does not decay, or per key channel."""
+    key_decay: Expr | None
+    """KEY: the factor of every key channel; None when the state does not decay, or per head.
+
+    The factors themselves: products of them along a path need no logarithm and no difference.
+    """
     pairs: tuple[PairPlan, ...]
     writes: tuple[WritePlan, ...]
     query: Operand

@@ -111,7 +111,7 @@ class _Planner:
         return None if is_zero(expr) else self.scalar(self.mix(expr))
 
     def value(self, expr: Expr | None) -> Expr | None:
-        """A value-side vector whose HEAD parts have become row scalars."""
+        """A vector whose HEAD parts have become row scalars."""
         if expr is None:
             return None
         mixed = self.mix(expr)
@@ -147,7 +147,9 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
             for node in walk(root):
                 if isinstance(node, Conv) and node.arg == item:
                     planner.mix(_outermost(root, node))
-    log_decay = None if is_number(form.decay, 1) else planner.mix(form.log_decay)
+    per_key = form.decay.kind is Kind.KEY
+    log_decay = None if per_key or is_number(form.decay, 1) else planner.mix(form.log_decay)
+    key_decay = planner.value(form.decay) if per_key else None
     pairs = tuple(_pair(planner, form, a) for a in range(len(form.pairs)))
     writes = tuple(_write(planner, write) for write in form.writes)
     readout = form.readout
@@ -168,7 +170,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         planner.guard(item)
     return Plan(
         form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
-        tuple(planner.scalars.values()), log_decay, pairs, writes, query,
+        tuple(planner.scalars.values()), log_decay, key_decay, pairs, writes, query,
         readout.query.after_decay, inclusive, own_pairs, own_writes, direct, gain,
     )  # fmt: skip
 
@@ -177,7 +179,7 @@ _RESERVED = frozenset(
     """
     B_K B_V CONV_CHANNELS D_K D_V GROUP MAX_NODES NODE_BLOCK VALUE_HEADS VALUE_TILES tl triton
     accepted ancestors batch capacity conv_weight cu_nodes depths folded mixed near out out_stride
-    rows slots state state_stride table target_slots track_nodes track_slots unknowns window
+    rows slots state state_stride table target_slots track_nodes track_slots unknowns vectors window
     window_stride
     """.split()  # noqa: SIM905
 )
@@ -186,13 +188,14 @@ _RESERVED = frozenset(
 _LOCALS = frozenset(
     """
     accepted_node back bad bad_nodes bit block c c_rest cell channel column count current decay
-    depth earlier end entry erase_row erased exists finite first fold g g_eighths g_path g_pieces
-    g_rest gate going h head here identity in_tree inside inverse k kept key key_head last layer
-    length level live lost minus_g minus_seen moved near new node node_block old on_path out_row
-    out_rows out_step out_tile own packed parent_decay path piece place poisoned program readout
-    related request right row scale slot start state_rows state_tile step stored sums tap
-    target_slot tile total track_node track_slot tracked u unit v valid value value_tile weight
-    window word word_index write_readout written
+    deepest depth earlier end entry erase_row erased exists finite first fold g g_eighths
+    g_path g_pieces g_rest gate gates gates_reached gates_size going h head here highest
+    identity in_tree inside inverse k kept key key_head last layer left length level live lost
+    minus_g minus_seen moved near new node node_block old on_path out_row out_rows out_step
+    out_tile own packed parent_decay passed passed_above path piece place poisoned program
+    reached readout related request right row scale slot start state_rows state_tile step
+    stored sums tap target_slot tile total track_node track_slot tracked u unit v valid value
+    value_tile vector_place weight window word word_index write_readout written
     """.split()  # noqa: SIM905
 )
 """Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""
@@ -207,9 +210,9 @@ def _refuse(form: NormalForm) -> None:
     name = form.recurrence.name
     if form.side != "left":
         raise NoKernel(f"{name} acts from the right; no kernel is emitted for that side yet")
-    if form.decay.kind is not Kind.HEAD:
+    if form.decay.kind is Kind.VALUE:
         raise NoKernel(
-            f"{name} decays per {form.decay.kind} channel; kernels exist for one decay per head"
+            f"{name} decays per value channel; kernels exist for decays per head or key channel"
         )
     strides = {f"{item.name}_stride" for item in form.recurrence.tokens}
     for item in form.recurrence.inputs:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import comb
 from typing import Any
 
-from boleir.codegen.plan import Plan
+from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
 from boleir.errors import ScheduleError
@@ -117,8 +117,9 @@ FEW_REQUESTS = 4
 
 def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the
-    field."""
+    field, or `NoKernel` where no schedule would do."""
     _check_choices(schedule)
+    _check_key_decay(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     _check_loop(schedule, shapes)
     _check_solver(schedule, plan, shapes)
@@ -139,6 +140,25 @@ def _check_choices(schedule: Schedule) -> None:
         raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {cap}")
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
+
+
+def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """Decays per key channel do not factor out of the products of two nodes, which are summed up
+    along the path once per head: in the factors kernel."""
+    if plan.key_decay is None:
+        return
+    reason = f"{plan.name} decays per key channel"
+    if shapes.max_nodes > 64:
+        raise NoKernel(f"{reason}: kernels exist for up to 64 nodes, not {shapes.max_nodes}")
+    if not _single(plan):
+        raise NoKernel(f"{reason}: kernels exist for one erase/write pair without a value gain")
+    if schedule.fusion != "split":
+        raise InvalidSchedule(f"{reason}: fusion must be split, not {schedule.fusion}")
+
+
+def _single(plan: Plan) -> bool:
+    """Whether one inverse per head solves the system: one pair, the same for all value channels."""
+    return len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
 
 
 def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
@@ -271,7 +291,9 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     """
     nodes = min(64, padded(shapes.max_nodes))
     b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
-    single = len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
+    if plan.key_decay is not None:
+        return _key_decay_schedule(plan, shapes, batch)
+    single = _single(plan)
     if shapes.max_nodes > 64 or not single:
         solver = "inverse" if single and plan.pairs else "horner"
         return Schedule(solver=solver, b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare")
@@ -288,3 +310,16 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     if many:
         return replace(split, registers=128 if nodes <= 32 else 168)
     return replace(split, path_sum="dot" if nodes > 32 else "select")
+
+
+def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
+    """The split schedule, with warps enough to hold the products of decays of all nodes."""
+    nodes = min(64, padded(shapes.max_nodes))
+    many = batch > FEW_REQUESTS
+    small = nodes <= 16
+    return Schedule(
+        fusion="split", solver="inverse", b_v=16 if small else min(64, padded(shapes.d_v)),
+        b_k=min(128, padded(shapes.d_k)), node_block=nodes, prefetch=not many,
+        gates="prepare" if plan.mixed or (many and not small) else "inline",
+        warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
+    )  # fmt: skip

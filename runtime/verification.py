@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from boleir.runtime.program import Program
 
 TREE = ("cu_nodes", "ancestors", "depths", "near")
-SCRATCH = ("mixed", "rows", "folded", "unknowns")
+SCRATCH = ("mixed", "rows", "folded", "vectors", "unknowns")
 POOL = ("state", "window")
 
 # Reading a tensor's format through these is a third faster than by attribute in a comprehension.

@@ -24,8 +24,9 @@ class Scratch(NamedTuple):
 
     `tensors`: mixed [nodes, conv_channels] in the activation dtype (inputs after convolution and
     activation); rows, float32 [planes, value_heads, nodes] (gates, norms, sums of log-gates along
-    the paths); folded (the solved systems of all requests and heads, in pieces); unknowns, float32
-    [pairs, nodes, value_heads * d_v].
+    the paths); folded (the solved systems of all requests and heads, in pieces); vectors, float32
+    (key vectors times their path's decays, where those differ from channel to channel); unknowns,
+    float32 [pairs, nodes, value_heads * d_v].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -74,7 +75,8 @@ class Workspace:
         def handed_on() -> tuple[torch.Tensor, ...]:
             rows = buffer(face.planes, face.value_heads, max_total_nodes)
             folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
-            return rows, folded, *([] if kept else [unknowns()])
+            vectors = buffer(max_requests, face.vectors)
+            return rows, folded, vectors, *([] if kept else [unknowns()])
 
         common = handed_on()
         self._scratch = []

@@ -184,10 +184,7 @@ class _Commit:
     def _step(self) -> None:
         """One token: the unknowns, then the update of the tile."""
         plan, w, token = self.context.plan, self.writer, self.token
-        gate = None
-        if plan.log_decay is not None:
-            w.origin("decay", place(plan.log_decay, plan.form.decay))
-            gate = w.let("gate", f"tl.exp({token.head(plan.log_decay)})")
+        gate = self._gate()
         unknowns: list[str] = []
         for p in range(len(plan.pairs)):
             unknowns.append(self._unknown(p, gate, unknowns))
@@ -200,6 +197,21 @@ class _Commit:
             terms.append(f"{value}[:, None] * {key}[None, :]")
         w.let("tile", " + ".join(terms))
 
+    def _gate(self) -> str | None:
+        """What multiplies the tile: a scalar, or a vector over the key channels; None for one."""
+        plan, w, token = self.context.plan, self.writer, self.token
+        if plan.log_decay is not None:
+            w.origin("decay", place(plan.log_decay, plan.form.decay))
+            return w.let("gate", f"tl.exp({token.head(plan.log_decay)})")
+        if plan.key_decay is None:
+            return None
+        w.origin("decay", place(plan.key_decay))
+        gate = token.vector(plan.key_decay)
+        d_k = self.context.shapes.d_k
+        if padded(d_k) != d_k:  # a factor of no channel may be anything
+            gate = w.let("gate", f"tl.where(key < D_K, {gate}, 1.0)")
+        return f"{gate}[None, :]"
+
     def _unknown(self, p: int, gate: str | None, earlier: list[str]) -> str:
         """One unknown of the token: stored by verification, or read off the tile."""
         plan, w, token = self.context.plan, self.writer, self.token
@@ -210,8 +222,11 @@ class _Commit:
             first = pointer(self.context, w, "unknowns", "fp32")
             return token.row(name, f"tl.load({first} + {at}, mask=value < D_V, other=0.0)")
         w.origin(name, unknown_place(plan.form, p))
-        read = f"tl.sum(tile * {token.operand(pair.erase, 'erase')}[None, :], axis=1)"
+        seen = f"{token.operand(pair.erase, 'erase')}[None, :]"
         factors = [gate] if gate and pair.after_decay else []
+        if factors and plan.key_decay is not None:
+            seen, factors = f"({product(*factors, seen)})", []
+        read = f"tl.sum(tile * {seen}, axis=1)"
         factors += [token.value(pair.gain)] if pair.gain is not None else []
         text = f"{token.value(pair.target)} - {product(*factors, read)}"
         for weight, u in zip(pair.coupling, earlier, strict=True):

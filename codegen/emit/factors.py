@@ -10,6 +10,7 @@ multiplies. Folded tiles are stored as two bfloat16 pieces, ready for tensor cor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
@@ -40,17 +41,30 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     With nodes on rows a thread tests few ancestor words against constant bits, which is cheaper
     than the transpose.
     """
-    w = Writer(context.reserved)
-    context = replace(context, schedule=replace(context.schedule, orientation="nodes"))
+    w, context = Writer(context.reserved), nodes_on_rows(context)
     tiles = Tiles(context, w)
     system = System(tiles, Precision(context.schedule.precision))
+    open_kernel(tiles, lambda: _load_and_multiply(context, tiles, system), pdl=pdl)
+    hand_over(context, tiles)
+    emit_folded(context, tiles, system)
+    return factors_kernel(context, w, pdl=pdl)
+
+
+def nodes_on_rows(context: Context) -> Context:
+    """The context of a kernel whose tiles of pairs have the reading nodes on rows."""
+    return replace(context, schedule=replace(context.schedule, orientation="nodes"))
+
+
+def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
+    """Indices, loads, row scalars. `early` emits what does not depend on the prepare kernel, where
+    that has run just before."""
+    w = tiles.writer
     tiles.request(DECODE)
     tiles.channels()
     tiles.node_block(0)
-    early = tiles.rows_ready and not context.plan.mixed
-    if early:
+    if tiles.rows_ready and not tiles.context.plan.mixed:
         w.section("not from the prepare kernel, which writes row scalars only")
-        _load_and_multiply(context, tiles, system)
+        early()
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a value program that runs knows that all before this is done")
@@ -59,8 +73,10 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     kinds = {Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}
     tiles.prefetch(frozenset(kinds))
     tiles.scalars(0)
-    _hand_over(context, tiles)
-    _folded(context, tiles, system)
+
+
+def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
+    """The finished kernel."""
     return w.kernel(
         "factors",
         "Once per head: the system of the tree, solved and folded into the readout.",
@@ -82,7 +98,7 @@ def _load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
                 system.gram(0, 0, reader.base, operand.base)
 
 
-def _hand_over(context: Context, tiles: Tiles) -> None:
+def hand_over(context: Context, tiles: Tiles) -> None:
     """Store what the value kernel multiplies rows by; NaN for the output of nodes below a
     non-finite input."""
     w, plan, parts = tiles.writer, context.plan, handover(context)
@@ -106,7 +122,8 @@ def _hand_over(context: Context, tiles: Tiles) -> None:
         w.line(f"tl.store({at}, {values[name]}, mask=inside)")
 
 
-def _folded(context: Context, tiles: Tiles, system: System) -> None:
+def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
+    """G, C, the solve, what pure writes contribute; the folded tiles are stored."""
     plan, w, precision = context.plan, tiles.writer, system.precision
     results = []
     fold = _pair_fold(context, system) if plan.pairs else None

@@ -11,6 +11,7 @@ import textwrap
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.key_vectors import vector_names, vector_planes
 from boleir.codegen.emit.prepare import planes
 from boleir.codegen.emit.writer import EmittedKernel
 
@@ -92,6 +93,7 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("slots", "int32 [B], -1 for a padding row"),
         ("rows", f"fp32 [{planes(context)}, {heads}, capacity]: {', '.join(_planes(context))}"),
         ("folded", f"{folded_dtype(context)} {_folded_shape(context)}: C (I+G)^-1 in pieces"),
+        ("vectors", f"fp32 {_vectors_shape(context)}: {', '.join(vector_names(context))}"),
         ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * shapes.d_v}]: U"),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
@@ -128,6 +130,12 @@ def _folded_shape(context: Context) -> str:
     return f"[B, {context.shapes.value_heads}, {tiles}]"
 
 
+def _vectors_shape(context: Context) -> str:
+    planes = len(vector_planes(context))
+    heads, block = context.shapes.value_heads, context.schedule.node_block
+    return f"[B, {heads}, {planes}, {block}, {context.shapes.d_k}]"
+
+
 def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
     """Names of values that occur in the kernels."""
     entries = [
@@ -143,6 +151,14 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("readout", "a tile of C"),
         ("u", "the unknowns U"),
     ]
+    if context.plan.key_decay is not None:
+        entries += [
+            ("gates", "decays of the key channels of a node"),
+            ("passed", "product of the decays of the nodes that a walk up the path has passed"),
+            ("passed_above", "the same without the decay of the node that walks"),
+            ("reached", "the node that each walk has reached, -1 beyond the end of the path"),
+            ("walked_x", "products of vectors with the decays between their nodes"),
+        ]
     text = "\n".join(kernel.text for kernel in kernels)
     return [entry for entry in entries if _occurs(entry[0], text)]
 

@@ -56,6 +56,11 @@ class System:
             self.memo[known] = name
         return self.memo[known]
 
+    def products(self, b: int, a: int, reader: Operand, written: Operand, after_decay: bool) -> str:
+        """Products of bases, without row scalars and scalar decays; `after_decay` matters only
+        where channels decay apart."""
+        return self.gram(b, a, reader.base, written.base)
+
     def decay(self, b: int, a: int, after_decay: bool, scale: str | None, gram: str) -> str | None:
         """exp(c_i - c_j), or exp(c_parent(i) - c_j), times the scale of the written vector j; None
         when both are one.
@@ -111,7 +116,7 @@ class System:
         """A tile of G (`sign` "-", strict) or C: scale_i * decay_ij * scale_j * gram_ij; `own`
         stands on the diagonal."""
         t = self.tiles
-        scale_i, gram = t.scale(reader, b), self.gram(b, a, reader.base, written.base)
+        scale_i, gram = t.scale(reader, b), self.products(b, a, reader, written, after_decay)
         decay = self.decay(b, a, after_decay, t.scale(written, a), gram)
         factors = [t.across(scale_i)] if scale_i else []
         factors += [decay] if decay else []

@@ -36,16 +36,20 @@ class Tiles(Vectors):
         """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
         names = [self.row_scalar(scalar, b) for scalar in c.scalars_needed]
-        if c.plan.log_decay is not None:
-            names.append(self._path_sums(b))
-            if self._sums_by_dot() and not self.rows_ready:
-                names.append("g")
+        names += self.decay_rows(b)
         finite, node = c.block("finite", b), c.block("node", b)
         tests = [f"tl.abs({name}) < {LARGEST}" for name in names] or [f"{node} >= 0"]
         w.comment("nodes with an input that is not finite, as bits of a word")
         w.let(finite, conjunction(*tests))
         bits = f"tl.where({finite}, 0, 1).to(tl.int64) << ({node} & 63).to(tl.int64)"
         w.let(c.block("bad", b), f"tl.sum({bits}, axis=0)")
+
+    def decay_rows(self, b: int) -> list[str]:
+        """Emit what decays the state; node vectors that are not finite where that is not."""
+        if self.context.plan.log_decay is None:
+            return []
+        own = ["g"] if self._sums_by_dot() and not self.rows_ready else []
+        return [self._path_sums(b), *own]
 
     def row_scalar(self, scalar: Scalar, b: int) -> str:
         """One row scalar of block `b`, loaded or computed."""

@@ -6,6 +6,13 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL, piece_at
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.key_vectors import (
+    Reader,
+    channel_mask,
+    place_planes,
+    plane_tile,
+    readers,
+)
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import prepared_planes
@@ -29,14 +36,19 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.channels()
     tiles.node_block(0)
     loaded = load_state(tiles)
-    if s.prefetch:
+    per_key = context.plan.key_decay is not None
+    if s.prefetch and not per_key:
         tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
-    w.section("products with the committed state, before any row scalar is needed")
-    products = _state_products(context, system, state_pieces(tiles, system.precision, loaded))
+    if not per_key:
+        w.section("products with the committed state, before any row scalar is needed")
+    state = state_pieces(tiles, system.precision, loaded)
+    products = {} if per_key else _state_products(context, system, state)
     tiles.prefetch(frozenset({Kind.VALUE}))
     if pdl:
         w.section("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")
+    if per_key:
+        products = _decayed_products(context, system, state)
     for number, name in enumerate(handover(context).names):
         w.let(name, tiles.plane(prepared_planes(context) + number, name, "head", 0))
         for scalar in context.plan.scalars:
@@ -54,22 +66,38 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     )
 
 
-def _state_products(context: Context, system: System, state: list[Pieces]) -> dict[int, str]:
-    """base^T S_pre for every operand that reads the state."""
-    plan, w = context.plan, system.writer
-    products: dict[int, str] = {}
-    for operand in [pair.erase for pair in plan.pairs] + [plan.query]:
-        if operand.base.key in products:
-            continue
-        name, start = w.fresh(f"state_dot_{leaf(operand.base)}"), None
+def _state_products(context: Context, system: System, state: list[Pieces]) -> dict[Reader, str]:
+    """base^T S_pre for every operand that reads the state, before or after the decay."""
+    w = system.writer
+    products: dict[Reader, str] = {}
+    for base in dict.fromkeys(base for base, _ in readers(context.plan)):
+        name, start = w.fresh(f"state_dot_{leaf(base)}"), None
         for chunk, pieces in enumerate(state):
-            keys = system.key_pieces(operand.base, 0, chunk)
+            keys = system.key_pieces(base, 0, chunk)
             start = system.precision.dot(w, name, pieces, keys.transposed(), start)
-        products[operand.base.key] = name
+        products[base, False] = products[base, True] = name
     return products
 
 
-def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, str]) -> None:
+def _decayed_products(context: Context, system: System, state: list[Pieces]) -> dict[Reader, str]:
+    """The same with vectors that the factors kernel has multiplied by the decays of their paths."""
+    w, tiles = system.writer, system.tiles
+    place_planes(tiles, "(program // VALUE_TILES).to(tl.int64)")
+    w.section("products of the committed state with what has decayed along the paths")
+    products: dict[Reader, str] = {}
+    for reader in readers(context.plan):
+        name, start = w.fresh(f"state_dot_{leaf(reader[0])}"), None
+        for chunk, pieces in enumerate(state):
+            mask = channel_mask(tiles, chunk)
+            load = f"{plane_tile(tiles, reader, chunk)}{mask}{', other=0.0' if mask else ''}"
+            tile = w.temp(f"tl.load({load})", f"{leaf(reader[0])}_decayed")
+            keys = system.precision.pieces(w, tile)
+            start = system.precision.dot(w, name, pieces, keys.transposed(), start)
+        products[reader] = name
+    return products
+
+
+def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reader, str]) -> None:
     """Right sides and written values, then the output."""
     plan, w = context.plan, tiles.writer
     count = folded_tiles(context) * folded_pieces(context)
@@ -86,7 +114,8 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, 
             w.let("out_row", f'tl.where({poisoned}, float("nan"), out_row)')
     w.section("output: P (q^T S_pre) + F (r - e^T S_pre)")
     w.origin("readout", place(plan.form.recurrence.output))
-    out = w.let("out_tile", f"out_row[None, :] * {products[plan.query.base.key]}")
+    read = products[plan.query.base, plan.query_after_decay]
+    out = w.let("out_tile", f"out_row[None, :] * {read}")
     for number, pieces in enumerate(right):
         system.apply(out, pieces, _load_folded(context, w, number), out)
     if plan.gain is not None:
@@ -97,7 +126,7 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[int, 
 
 
 def _right_operands(
-    context: Context, tiles: Tiles, system: System, products: dict[int, str]
+    context: Context, tiles: Tiles, system: System, products: dict[Reader, str]
 ) -> list[Pieces]:
     """What the folded tiles multiply: r - e^T S of the pair, then the values of pure writes."""
     plan, w, precision = context.plan, tiles.writer, system.precision
@@ -106,7 +135,8 @@ def _right_operands(
     if target is not None:
         w.section("right side: R = r - P (e^T S_pre)")
         w.origin("u", unknown_place(plan.form, 0))
-        erased = f"erase_row[None, :] * {products[plan.pairs[0].erase.base.key]}"
+        pair = plan.pairs[0]
+        erased = f"erase_row[None, :] * {products[pair.erase.base, pair.after_decay]}"
         name = tiles.absorb(f"{tiles.value(target, 0)} - {erased}", "right", 0)
         right.append(precision.pieces(w, name))
     for write in plan.writes:

@@ -38,9 +38,10 @@ class Vectors(Frame, ABC):
         """Name of the channel numbers of a key chunk."""
         return "key" if self.context.key_chunks == 1 else f"key_c{chunk}"
 
-    def _key_mask(self, b: int, chunk: int) -> str:
+    def key_mask(self, b: int, chunk: int, rows: str | None = None) -> str:
+        """Mask of the entries of a key tile that exist, in the rows of a block or in others."""
         c = self.context
-        inside = f"{c.block('inside', b)}[:, None]"
+        inside = f"{rows or c.block('inside', b)}[:, None]"
         partial = (chunk + 1) * c.schedule.b_k > c.shapes.d_k
         return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]" if partial else inside
 
@@ -63,11 +64,13 @@ class Vectors(Frame, ABC):
             self.memo[key] = self.writer.temp(f"{stride}.to(tl.int32)", f"{name}_step")
         return self.memo[key]
 
-    def _address(self, item: Input, b: int, channel: str) -> tuple[str, str]:
+    def _address(
+        self, item: Input, b: int, channel: str, node: str | None = None
+    ) -> tuple[str, str]:
         """Pointer to the head's first row of a token vector (packed when it is mixed), and the
-        offsets of a block's rows."""
+        offsets of a block's rows, or of other nodes of the request."""
         w, c = self.writer, self.context
-        mixed, node = c.plan.is_mixed(item), c.block("node", b)
+        mixed, node = c.plan.is_mixed(item), node or c.block("node", b)
         if mixed is None:
             rows = self.rows_of(item.name, channel)
             return rows, f"{node} * {self.stride(item.name)}"
@@ -90,7 +93,7 @@ class Vectors(Frame, ABC):
             part = f"_c{chunk}" if c.key_chunks > 1 else ""
             name = c.block(f"{item.hint or item.name}_tile{part}", b)
             at = f"{pointer} + ({offset})[:, None] + {key}[None, :]"
-            load = f"tl.load({at}, mask={self._key_mask(b, chunk)}, other=0.0)"
+            load = f"tl.load({at}, mask={self.key_mask(b, chunk)}, other=0.0)"
             self.memo[known] = self.writer.temp(load, name)
         return self.memo[known]
 

@@ -119,13 +119,15 @@ def test_no_decay_no_solve() -> None:
     assert plan_of("mamba2").log_decay is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("gated_oja", "acts from the right"), ("kda", "decays per key channel")],
-)
-def test_classes_without_a_kernel_are_named(name: str, reason: str) -> None:
-    with pytest.raises(NoKernel, match=reason):
-        plan_of(name)
+def test_a_decay_per_key_channel_is_kept_as_a_factor() -> None:
+    plan = plan_of("kda")
+    assert plan.log_decay is None
+    assert plan.key_decay is not None and plan.key_decay.kind is Kind.KEY
+
+
+def test_classes_without_a_kernel_are_named() -> None:
+    with pytest.raises(NoKernel, match="acts from the right"):
+        plan_of("gated_oja")
 
 
 def test_scalars_are_unique_and_leave_inputs_their_names() -> None:
