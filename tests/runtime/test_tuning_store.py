@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -446,6 +447,42 @@ def test_settings_come_from_the_environment() -> None:
     assert Settings.from_environment(given) == Settings("tune", "full")
     with pytest.raises(BadSetting, match="BOLEIR_TUNING='on'"):
         Settings.from_environment({"BOLEIR_TUNING": "on"})
+
+
+class Stop(Exception):
+    """Ends a compilation once its schedule is known."""
+
+
+def compiled_schedule(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Schedule:
+    """The schedule that `boleir.compile` would compile for an H200."""
+    import boleir
+
+    def stop(lowered: Any, target: object) -> None:
+        raise Stop(lowered.schedule)
+
+    monkeypatch.setattr("boleir.runtime.api.compiled", stop)
+    monkeypatch.setattr("boleir.runtime.tuning.lookup._environment", lambda target: HERE)
+    sizes = {"key_heads": 16, "value_heads": 32, "d_k": 128, "d_v": 128}
+    with pytest.raises(Stop) as stopped:
+        boleir.compile(GATED, target="sm_90", max_nodes=16, max_depth=5, **sizes, **options)
+    found = stopped.value.args[0]
+    assert isinstance(found, Schedule)
+    return found
+
+
+def test_compile_takes_the_tuned_schedule_unless_it_is_given_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "default", classmethod(lambda cls: store))
+    tuned = Schedule(b_v=16, node_block=16, warps=8)
+    given = Schedule(b_v=32, node_block=16)
+    untuned = compiled_schedule(monkeypatch, batch=16)
+    store.save(entry(outcome(5.0, **tuned.to_json()), of=key(batch=16)))
+    assert untuned != tuned
+    assert compiled_schedule(monkeypatch, batch=16) == tuned
+    assert compiled_schedule(monkeypatch, batch=16, schedule=given) == given
+    monkeypatch.setenv("BOLEIR_TUNING", "off")
+    assert compiled_schedule(monkeypatch, batch=16) == untuned
 
 
 # ---- carrying and tidying --------------------------------------------------------------------
