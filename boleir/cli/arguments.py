@@ -27,7 +27,7 @@ def add_recurrence(parser: argparse.ArgumentParser) -> None:
 
 
 def find_recurrence(text: str) -> Recurrence:
-    """The recurrence that `text` names: a file, a Python object or a shipped one, in that order.
+    """What `text` names: `gdn` (shipped), `my.bole`, `my.bole:name` or `module:function`.
 
     Raises `SpecError` (also for what is wrong inside it).
     """
@@ -116,11 +116,13 @@ def find_tree(text: str) -> TreeSpec:
     return parse_tree(text if text.startswith("tree ") else f"tree given = {text}", "--tree")
 
 
-def fixed_tree(text: str) -> StaticTree:
+def static_tree(text: str) -> StaticTree:
     """Like `find_tree`, for what needs the topology itself. Raises `TreeError` for bounds."""
     from boleir.language.tree_spec import StaticTree
 
     tree = find_tree(text)
     if not isinstance(tree, StaticTree):
-        raise TreeError(f"{text!r} bounds trees and is none", mend="-1,0,0,1,1,2 or chain(4)")
+        raise TreeError(
+            f"{text!r} is a bound on trees, not a tree", mend="-1,0,0,1,1,2 or chain(4)"
+        )
     return tree

@@ -27,8 +27,18 @@ class NoBenchmarks(BoleirError):
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's own options: the most used of the runner's."""
     add = parser.add_argument
-    add("--rows", nargs="+", metavar="ROW", help="BATCHxNODES[xDEPTH], or names of sets of rows")
-    add("--mode", nargs="+", choices=("core", "full"), help="core, or with convolution and commit")
+    add(
+        "--rows",
+        nargs="+",
+        metavar="ROW",
+        help="BATCHxNODES[xDEPTH], trees, chains, decode or growth",
+    )
+    add(
+        "--mode",
+        nargs="+",
+        choices=("core", "full"),
+        help="core: from convolved inputs; full: convolution too",
+    )
     add("--peers", metavar="FOLDER", help="folder filled by `python -m benchmarks.fetch_peers`")
     add("--name", help="name of the result file")
     add("--out", metavar="FOLDER", help="folder of the result file")

@@ -21,7 +21,9 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_recurrence(parser)
-    parser.add_argument("--trees", type=positive, default=25, help="random trees (25)")
+    parser.add_argument(
+        "--trees", type=positive, default=25, help="random trees for the exact proof (25)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of trees and inputs (0)")
 
 

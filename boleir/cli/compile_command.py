@@ -43,22 +43,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--heads", type=heads, default=(16, 32), metavar="H:HV", help="key and value heads (16:32)")
     add("--dims", type=dims, default=(128, 128), metavar="KxV", help="d_k and d_v (128x128)")
     add("--nodes", type=positive, default=64, help="most nodes of one request's tree (64)")
-    add("--depth", type=natural, default=8, help="deepest node, in edges below the root (8)")
-    add("--batch", type=positive, default=1, help="requests to choose the schedule for (1)")
-    add("--tree", help="a fixed tree instead: parents, or chain(8), beam(width=4, depth=5)")
-    add("--dtype", choices=DTYPES, default="bfloat16", help="inputs and outputs (bfloat16)")
-    add("--state-dtype", choices=DTYPES, default="float32", help="the state pool (float32)")
-    add("--target", default="sm_90", help="GPUs, separated by commas (sm_90)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a schedule choice")
+    add("--depth", type=natural, default=8, help="largest depth, in edges below a root (8)")
+    add(
+        "--batch",
+        type=positive,
+        default=1,
+        help="about how many requests at once; chooses the schedule (1)",
+    )
+    add(
+        "--tree",
+        help="a static tree instead of --nodes and --depth: -1,0,0,1 or beam(width=4, depth=5)",
+    )
+    add("--dtype", choices=DTYPES, default="bfloat16", help="token inputs and outputs (bfloat16)")
+    add("--state-dtype", choices=DTYPES, default="float32", help="states (float32)")
+    add("--target", default="sm_90", help="GPU architectures, separated by commas (sm_90)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a choice of the schedule: solver=horner (--print-after schedule shows all)",
+    )
     add("--out", type=Path, help="folder to write (default: compiled/NAME)")
     add("--assembly", action="store_true", help="write the assembly listings too")
-    add("--jobs", type=positive, default=len(os.sched_getaffinity(0)), help="compilers at once")
+    add(
+        "--jobs",
+        type=positive,
+        default=len(os.sched_getaffinity(0)),
+        help="compilers at once (all cores)",
+    )
     add(
         "--print-after",
         action="append",
         default=[],
         metavar="STEP",
-        help="print the result of a step of the lowering; 'all' for every step",
+        help="print the result of a step of the lowering: recurrence, closed-form, plan, schedule, "
+        "kernels or module; 'all' for every step",
     )
 
 
@@ -108,7 +128,7 @@ def try_out(folder: Path, recurrence: Recurrence) -> str:
 
 
 def shapes(args: argparse.Namespace) -> Shapes:
-    """The sizes asked for; a fixed tree brings its own bounds. Raises `RequestError`."""
+    """The sizes asked for; a tree given brings its own bounds. Raises `RequestError`."""
     from boleir.codegen.request import Shapes
 
     tree = find_tree(args.tree) if args.tree else None
@@ -157,11 +177,11 @@ def _like(example: object, pair: str, value: str) -> object:
     """`value` as the type of `example`."""
     if isinstance(example, bool):
         if value not in ("true", "false"):
-            raise ScheduleError(f"--set {pair}: true or false")
+            raise ScheduleError(f"--set {pair}: expected true or false, got {value!r}")
         return value == "true"
     if isinstance(example, int):
         if not value.isdecimal():
-            raise ScheduleError(f"--set {pair}: a number")
+            raise ScheduleError(f"--set {pair}: expected a number, got {value!r}")
         return int(value)
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from boleir.cli.arguments import add_recurrence, find_recurrence, fixed_tree
+from boleir.cli.arguments import add_recurrence, find_recurrence, static_tree
 from boleir.cli.output import print_json
 
 SUMMARY = "derive the closed form over a proposal tree and print the derivation"
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_recurrence(parser)
     parser.add_argument(
-        "--tree", help="also write the matrices of this tree: parents, or chain(8), beam(...)"
+        "--tree", help="also write G, C and (I + G)^-1 of this tree: -1,0,0,1 or chain(4)"
     )
     parser.add_argument("--latex", action="store_true", help="formulas in LaTeX")
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Derive and print."""
     recurrence = find_recurrence(args.recurrence)
-    tree = fixed_tree(args.tree) if args.tree else None
+    tree = static_tree(args.tree) if args.tree else None
     from boleir.derive.derive import derive
 
     form = derive(recurrence)

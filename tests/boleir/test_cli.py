@@ -208,12 +208,12 @@ def test_recurrences_that_are_none(text: str, message: str) -> None:
 
 
 def test_trees() -> None:
-    assert arguments.fixed_tree("-1,0,0,1").parents == (-1, 0, 0, 1)
-    assert arguments.fixed_tree("chain(3)").parents == (-1, 0, 1)
+    assert arguments.static_tree("-1,0,0,1").parents == (-1, 0, 0, 1)
+    assert arguments.static_tree("chain(3)").parents == (-1, 0, 1)
     assert arguments.find_tree("dynamic(nodes=8, depth=3)").max_depth == 3
     for text in ("-1,0,-", "-1,5", "dynamic(nodes=8, depth=3)"):
         with pytest.raises(TreeError):
-            arguments.fixed_tree(text)
+            arguments.static_tree(text)
 
 
 def test_a_tree_that_begins_with_a_minus_is_no_option() -> None:
@@ -273,7 +273,7 @@ def test_compile_asks_for_what_was_said(
     assert "b_v = 64" not in shown.out
 
 
-def test_compile_with_a_fixed_tree(pipeline: SimpleNamespace, tmp_path: Path) -> None:
+def test_compile_with_a_static_tree(pipeline: SimpleNamespace, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     assert main(["compile", "gdn", "--tree", "-1,0,0,1", "--out", out, "--quiet"]) == 0
     sizes = pipeline.request.shapes
@@ -314,6 +314,17 @@ def test_unknown_steps_are_refused_with_the_known_ones(
     assert "closed-form" in capsys.readouterr().err
     assert pipeline.request is None
     assert compile_command.steps(["all"]) >= {"plan", "schedule"}
+
+
+def test_help_names_the_steps_and_the_sets_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.serving_shapes import ROW_SETS
+    from boleir.codegen.pipeline import STEPS
+
+    for command, names in (("compile", STEPS), ("bench", tuple(ROW_SETS))):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        shown = capsys.readouterr().out
+        assert [name for name in names if name not in shown.replace("\n", " ")] == []
 
 
 def test_check_says_what_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
