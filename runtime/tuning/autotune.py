@@ -97,6 +97,12 @@ def tune(
         waiting.put(key)
     failures: list[BaseException] = []
 
+    def told(text: str) -> None:
+        """Called after each candidate: a failure on one GPU, or Ctrl-C, ends the others here."""
+        if failures:
+            raise failures[0]
+        say(text)
+
     def work(timer: Timer) -> None:
         while not failures:
             try:
@@ -108,7 +114,7 @@ def tune(
                 entry = Entry(key, on.environment, policy or Policy(), origin=_origin())
                 if again:
                     on.store.replace(entry)
-            search = _search(recurrence, entry, target, on, timer, effort, say)
+            search = _search(recurrence, entry, target, on, timer, effort, told)
             results[key] = search.run()
 
     _on_all(on.timers, work, failures)
@@ -193,8 +199,14 @@ def _on_all(
     threads = [threading.Thread(target=guarded, args=(timer,), daemon=True) for timer in timers]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as error:
+        failures.append(error)
+        for thread in threads:
+            thread.join()  # each ends with the candidate that it is timing
+        raise
     if failures:
         raise failures[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -198,6 +199,27 @@ def test_an_error_on_one_of_several_gpus_is_raised(tmp_path: Path) -> None:
     on, _ = fake_bench(tmp_path, FakeTimer(broken), FakeTimer(broken))
     with pytest.raises(ZeroDivisionError):
         tune(GATED, [key(), key(batch=16)], SM_90, on, effort="quick")
+
+
+def test_an_error_on_one_gpu_ends_the_others_and_keeps_their_results(tmp_path: Path) -> None:
+    failed = threading.Event()
+
+    def broken(schedule: Schedule) -> Measured:
+        failed.set()
+        raise ZeroDivisionError("oops")
+
+    def patient(schedule: Schedule) -> Measured:
+        failed.wait(20)
+        time.sleep(0.2)  # until the failure has been noted
+        return smooth(schedule)
+
+    other = FakeTimer(patient)
+    on, _ = fake_bench(tmp_path, FakeTimer(broken), other)
+    with pytest.raises(ZeroDivisionError):
+        tune(GATED, [key(), key(batch=16)], SM_90, on, effort="default")
+    assert 1 <= len(other.asked) <= 2
+    kept = [e for _, e in on.store.entries() if e.outcomes]
+    assert sum(len(e.outcomes) for e in kept) == len(other.asked)
 
 
 def test_tuning_is_refused_inside_a_graph_capture(
