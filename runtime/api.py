@@ -46,14 +46,16 @@ def compile(
 
     Args:
         recurrence: a `Recurrence`, or the name of one in the library.
-        key_heads, value_heads: value head h uses key head h // (value_heads / key_heads).
+        key_heads, value_heads: value head h uses key head h // (value_heads // key_heads).
         d_k, d_v: entries of a key and of a value.
-        max_nodes, max_depth: bounds of every request's tree (depth in edges below a root; by
-            default max_nodes - 1). Not given with `tree`.
-        dtype: of token inputs and windows; bfloat16 by default (float32 when interpreted).
+        max_nodes, max_depth: bounds of every request's tree, 64 nodes (at most 256) and max_nodes
+            - 1 edges below a root by default. Not given with `tree`.
+        dtype: of token inputs and convolution windows: "bfloat16" (by default), "float16" or
+            "float32" (by default when interpreted).
         state_dtype, out_dtype: of the states and of the outputs (by default that of the inputs).
-        target: the GPU to compile for; by default the one present. With TRITON_INTERPRET=1 and no
-            target, kernels are interpreted on the CPU: slow, for tests and study.
+        target: the GPU to compile for, such as "sm_90" (`boleir.codegen.targets` lists them); by
+            default the one present. With TRITON_INTERPRET=1 and no target, kernels are interpreted
+            on the CPU: slow, for tests and study.
         schedule: how to compute; by default the tuned one for this GPU where there is one (see
             `boleir.runtime.tuning.settings`), else one chosen from the shapes and from `batch`.
         batch: about how many requests come at once; any number may.

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """Made by `boleir.compile` or `boleir.load_compiled`.
+    """The kernels of one recurrence and shape; made by `boleir.compile` or `boleir.load_compiled`.
 
-    `interface` describes the arguments, `text` is the emitted module, `artifact` the compiled
-    folder's content (None when interpreted), `device` where calls run.
+    `interface` describes the arguments, `text` is the emitted module, `target` the GPU architecture
+    and `artifact` the compiled folder's content (both None when interpreted), `device` where calls
+    run.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Kernel:
         return Workspace(self.interface, max_requests, max_total_nodes, layers, where, share=share)
 
     def pool(self, slots: int, layers: int) -> StatePool:
-        """A pool of zero states on the kernel's device."""
+        """A pool of zero states and empty windows on the kernel's device."""
         return StatePool(slots, layers, self, device=self.device)
 
     def tree_batch(
@@ -157,17 +158,22 @@ class Kernel:
 
         Args:
             tree: B trees with N nodes; bounds and tables as `tree_batch` makes them.
-            inputs: by name, [N, heads, width] (or [1, N, ...]) for the declared token inputs, only
-                the distance between tokens being free; [heads] or [heads, width] in float32 for
-                parameters; `conv_weight` [channels, width] where the recurrence convolves.
+            inputs: tensors by name, as `interface` lists them. Token inputs in `interface.dtype`:
+                [N, heads, width] for keys and values, [N, heads] for head scalars ([N, channels]
+                and a leading 1 are taken too); only the distance between tokens is free, and for
+                the names in `interface.aligned` a multiple of 16 elements. Parameters in float32:
+                [heads] or [heads, width]. Where the recurrence convolves, `conv_weight` [channels,
+                taps] in `interface.conv_dtype`, oldest tap first. All begin at multiples of 16
+                bytes.
             pool_layer: states and convolution windows of this layer.
             slots: int32 [B], the slot of every request; -1 for a padding row, whose outputs are 0.
             workspace: buffers to use; allocated when None.
             layer: which of the workspace's layers this is.
-            out: [N, value_heads, d_v], written; allocated when None.
+            out: [N, value_heads, d_v] in `interface.out_dtype`, written; allocated when None.
 
         Returns:
-            The outputs, and what `commit` needs for this layer.
+            The outputs, and what `commit` needs of this layer: references, so that inputs and
+            workspace must stay as they are until then.
 
         Raises:
             LaunchError: names the argument and the expected shape.
@@ -203,7 +209,7 @@ class Kernel:
                 request; -1 or any number that is no node of it leaves its slot as it is.
             pool: the layers' states: a pool (layer i for the factors of layer i), or one layer of
                 it for each of the factors.
-            slots: int32 [B], where the states are; -1 for a padding row.
+            slots: int32 [B], where the states are, as in `verify`; -1 for a padding row.
             target_slots: int32 [B], where the new states go; by default `slots`.
             track_nodes, track_slots: int32 [B], an interior node of the accepted path and a second
                 slot that receives the state there; -1 for none.

@@ -1,4 +1,6 @@
-"""The committed states of all requests: one slot per request in every layer, value first.
+"""The committed states of all requests: one slot per request in every layer.
+
+A state is stored transposed, [HV, d_v, d_k], so that what one value tile needs is contiguous.
 
 A pool owns its memory or adopts an engine's: only the distance between slots is free, so that a
 pool may be a strided view of something larger. Verification reads slots, commit overwrites them.
@@ -108,7 +110,8 @@ class SlotFormat:
 class StatePool:
     """States of `slots` requests in `layers` layers, zero at first.
 
-    `kernel` (or a `SlotFormat`) says what a slot holds. Slot 0 is as good as any other; -1 is none.
+    `kernel` (or a `SlotFormat`) says what a slot holds; `device` is by default the kernel's. Slot 0
+    is as good as any other; -1 is none. Raises `LaunchError` for less than one slot or layer.
     """
 
     def __init__(
@@ -140,7 +143,8 @@ class StatePool:
         windows: torch.Tensor | Sequence[torch.Tensor] | None = None,
     ) -> StatePool:
         """A pool over existing memory: one [slots, HV, d_v, d_k] tensor per layer (or one tensor
-        with layers in front), any distance between slots; windows likewise."""
+        with layers in front), any distance between slots; windows [slots, channels, width - 1]
+        likewise. Raises `LaunchError` for other layouts."""
         self = cls.__new__(cls)
         if windows is not None and len(windows) != len(states):
             raise LaunchError(f"windows has {len(windows)} layers, states has {len(states)}")
@@ -174,7 +178,7 @@ class StatePool:
         return self._layers[index]
 
     def read(self, slot: int) -> SlotContent:
-        """Copies of what all layers hold in `slot`."""
+        """Copies of what all layers hold in `slot`. Raises `LaunchError` for no such slot."""
         self._require(slot)
         windows = [layer.window[slot] for layer in self._layers if layer.window is not None]
         return SlotContent(
@@ -183,7 +187,8 @@ class StatePool:
         )
 
     def write(self, slot: int, states: torch.Tensor, windows: torch.Tensor | None = None) -> None:
-        """Overwrite `slot` in all layers: what `read` gives, or fresh states with empty windows."""
+        """Overwrite `slot` in all layers: what `read` gives, or states [layers, HV, d_v, d_k] with
+        empty windows. Raises `LaunchError` for other shapes of states or no such slot."""
         self._require(slot)
         wanted = (len(self._layers), *self._layers[0].state.shape[1:])
         if tuple(states.shape) != wanted:

@@ -1,4 +1,4 @@
-"""`TreeBatch`: the trees of a batch on the device, and everything the kernels ask of them.
+"""`TreeBatch`: the trees of a batch on the device, and everything that the kernels ask of them.
 
 Ragged: every request has its own tree, of its own size. The canonical encoding is `parents` and
 `cu_nodes`; the topology step derives the rest once per round, for all layers.
@@ -86,7 +86,8 @@ class TreeBatch:
         Args:
             parents: N whole numbers, local to each request, -1 for a root; list, array or tensor.
             cu_nodes: B + 1 whole numbers from 0 to N; None for a single request.
-            max_nodes, max_depth: bounds to keep; by default what the trees need.
+            max_nodes, max_depth: bounds to keep; by default what the trees need. A kernel takes
+                batches whose bounds and `conv_width` fit its own: `Kernel.tree_batch` sets them.
             conv_width: taps of the recurrence's convolution, at least 1.
             device: by default the parents' own if they are a tensor, else torch's default device.
             labels: names of the nodes, per request.

@@ -42,8 +42,9 @@ def recurrence(function: Function | None = None, /, *, name: str | None = None) 
     describes.
 
     The function returns the new state and the output. Kinds come from the annotations `boleir.Key`,
-    `boleir.Value`, `boleir.Head`; without one `q` and `k` are keys, `v` is a value, and `a`, `b` and
-    all parameters are head scalars. Raises a `SpecError` that points at the line of the function.
+    `boleir.Value`, `boleir.Head`; without one `q` and `k` are keys, `v` is a value, and `a`, `b`
+    and all parameters are head scalars. Raises a `SpecError` that points at the line of the
+    function.
     """
     if function is None:
         return lambda inner: trace(inner, name)
