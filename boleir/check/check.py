@@ -83,7 +83,7 @@ def check(
                 progress,
             )
         )
-    if not kernels:
+    if kernels is None:
         notes.append("no compiled kernels were given, so none were run")
     return Report(recurrence.name, tuple(findings), tuple(notes))
 

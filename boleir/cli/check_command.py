@@ -6,6 +6,7 @@ Kernels are checked where they can run: on the GPU present, or interpreted with 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from boleir.cli.arguments import add_recurrence, find_recurrence, positive
 from boleir.cli.output import Progress, print_json
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
             kernel_nodes=here.nodes,
             progress=progress,
         )
+    if here.reason:
+        result = replace(result, notes=(*result.notes, f"no kernels were run: {here.reason}"))
     if args.json:
         print_json(result.to_json())
     else:

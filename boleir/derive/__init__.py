@@ -28,7 +28,7 @@ class _Callable(ModuleType):
     """`boleir.derive` names this package and, for users, the function: importing a submodule must
     not take the function away, so the package can be called."""
 
-    def __call__(self, recurrence: Recurrence) -> ClosedForm:
+    def __call__(self, recurrence: Recurrence | str) -> ClosedForm:
         from boleir.derive.derive import derive
 
         return derive(recurrence)

@@ -17,12 +17,18 @@ from boleir.derive.normal_form import NormalForm, Reading
 from boleir.ir import Expr, Number, Recurrence, number
 
 
-def derive(recurrence: Recurrence) -> ClosedForm:
-    """The closed form of `recurrence` over any tree.
+def derive(recurrence: Recurrence | str) -> ClosedForm:
+    """The closed form over any tree of `recurrence`, or of the one in the library with that name.
+
+    Print it to read the theorem; its fields (`P`, `G`, `C`, `R`, `commit`) hold it as data.
 
     Raises a `boleir.derive.refusals.Refusal` (a `DerivationError`) when the recurrence lies outside
     the family, with the offending term, its place, the reason and the nearest accepted form.
     """
+    if isinstance(recurrence, str):
+        from boleir.library import load
+
+        recurrence = load(recurrence)
     return from_normal_form(assemble(recurrence))
 
 

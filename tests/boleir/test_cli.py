@@ -333,6 +333,8 @@ def test_check_says_what_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
     report = json.loads(shown.out)
     assert report["passed"] is True
     assert report["findings"][0]["ran"] == 2
+    told = [f["subject"] for f in report["findings"]] + report["notes"]
+    assert any(text.startswith(("kernel ", "no kernels were run: ")) for text in told)
     assert "float64" in shown.err
 
 

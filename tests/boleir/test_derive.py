@@ -273,6 +273,12 @@ def test_shipped_recurrences_derive_quickly(name: str) -> None:
     assert str(form)
 
 
+def test_a_name_stands_for_the_shipped_recurrence() -> None:
+    assert str(bole.derive("delta_rule")) == str(derive(bole.load("delta_rule")))
+    with pytest.raises(bole.SpecError, match="no shipped recurrence 'delta'"):
+        derive("delta")
+
+
 def test_right_acting_describes_the_transposed_state() -> None:
     form = derive(bole.load("gated_oja"))
     assert form.normal.side == "right"
