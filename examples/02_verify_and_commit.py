@@ -20,6 +20,7 @@ if not GPU:
 
 import boleir as bole  # noqa: E402
 from boleir.runtime.kernel import Kernel  # noqa: E402
+from boleir.runtime.pool import SlotContent  # noqa: E402
 
 SIZES = (
     {"key_heads": 16, "value_heads": 32, "d_k": 128, "d_v": 128}
@@ -27,8 +28,8 @@ SIZES = (
     else {"key_heads": 1, "value_heads": 2, "d_k": 32, "d_v": 16}
 )
 
-# Parents within each request, -1 for the root (the last accepted token).
 TREES = [[-1, 0, 0, 1, 1, 2, 3], [-1, 0, 1, 0]]
+"""Per request the parent of each node, -1 for a root: its parent is the committed state."""
 ACCEPTED = [6, 2]
 """The last accepted node of each request."""
 
@@ -96,11 +97,11 @@ def path_of(tree: list[int], node: int) -> list[int]:
 
 
 def decode(
-    kernel: Kernel, inputs: dict[str, torch.Tensor], rows: list[int], start: object
+    kernel: Kernel, inputs: dict[str, torch.Tensor], rows: list[int], start: SlotContent
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same tokens one by one, each a tree of one node: outputs and the last state."""
     pool = kernel.pool(slots=1, layers=1)
-    pool.write(0, *start)  # type: ignore[misc]
+    pool.write(0, *start)
     slots = torch.zeros(1, dtype=torch.int32, device=kernel.device)
     single = kernel.tree_batch([-1])
     tokens = {item.name for item in kernel.interface.inputs}

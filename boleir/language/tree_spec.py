@@ -28,7 +28,7 @@ class StaticTree:
 
     name: str
     parents: tuple[int, ...]
-    depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    depth: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Edges between each node and its root."""
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class StaticTree:
                     mend="number the nodes so that every parent comes before its children",
                 )
             depths.append(0 if parent < 0 else depths[parent] + 1)
-        object.__setattr__(self, "depths", tuple(depths))
+        object.__setattr__(self, "depth", tuple(depths))
 
     @property
     def max_nodes(self) -> int:
@@ -58,7 +58,7 @@ class StaticTree:
     @property
     def max_depth(self) -> int:
         """Largest depth, in edges below a root."""
-        return max(self.depths)
+        return max(self.depth)
 
     def __str__(self) -> str:
         return f"tree {self.name} = {_spelling(self.parents)}"

@@ -22,12 +22,12 @@ from boleir.language.tree_spec import (
 def test_shapes() -> None:
     assert chain(1).parents == (-1,)
     assert chain(4).parents == (-1, 0, 1, 2)
-    assert chain(4).depths == (0, 1, 2, 3)
+    assert chain(4).depth == (0, 1, 2, 3)
     assert beam(width=3, depth=2).parents == (-1, 0, 0, 0, 1, 2, 3)
     assert beam(width=3, depth=2).max_depth == 2
     assert beam(width=1, depth=4).parents == chain(5).parents
     forest = parents(-1, 0, -1, 2, 3, name="forest")
-    assert (forest.max_nodes, forest.max_depth, forest.depths) == (5, 2, (0, 1, 0, 1, 2))
+    assert (forest.max_nodes, forest.max_depth, forest.depth) == (5, 2, (0, 1, 0, 1, 2))
     assert dynamic(nodes=64, depth=8, name="d") == BoundedTree("d", 64, 8)
     assert BoundedTree("one", 1, 0).max_depth == 0
 
