@@ -41,6 +41,8 @@ class PoolLayer:
             _require_slots("window", window, 3)
             if window.device != state.device:
                 raise LaunchError(f"window lies on {window.device}, state on {state.device}")
+            if window.shape[0] != state.shape[0]:
+                raise LaunchError(f"window has {window.shape[0]} slots, state has {state.shape[0]}")
         self.state = state
         self.window = window
         self.tensors = (state, state[:0] if window is None else window)
@@ -146,6 +148,12 @@ class StatePool:
         with layers in front), any distance between slots; windows [slots, channels, width - 1]
         likewise. Raises `LaunchError` for other layouts."""
         self = cls.__new__(cls)
+        for name, given, axes in (
+            ("states", states, "layers, slots, HV, d_v, d_k"),
+            ("windows", windows, "layers, slots, channels, width - 1"),
+        ):
+            if given is not None or name == "states":
+                _require_layers(name, given, axes)
         if windows is not None and len(windows) != len(states):
             raise LaunchError(f"windows has {len(windows)} layers, states has {len(states)}")
         self._layers = [
@@ -190,9 +198,10 @@ class StatePool:
         """Overwrite `slot` in all layers: what `read` gives, or states [layers, HV, d_v, d_k] with
         empty windows. Raises `LaunchError` for other shapes of states or no such slot."""
         self._require(slot)
-        wanted = (len(self._layers), *self._layers[0].state.shape[1:])
-        if tuple(states.shape) != wanted:
-            raise LaunchError(f"states is {list(states.shape)}, expected {list(wanted)}")
+        held = self._layers[0]
+        _require_shape("states", states, (len(self._layers), *held.state.shape[1:]))
+        if windows is not None and held.window is not None:
+            _require_shape("windows", windows, (len(self._layers), *held.window.shape[1:]))
         for i, layer in enumerate(self._layers):
             layer.state[slot].copy_(states[i])
             if layer.window is None:
@@ -233,8 +242,29 @@ def _zeros(
     return [row[:size].view(shape) for row in rows]
 
 
+def _require_layers(name: str, given: object, axes: str) -> None:
+    """Refuse what is neither a sequence with a tensor per layer nor one tensor with the axes."""
+    if isinstance(given, torch.Tensor):
+        if given.ndim != axes.count(",") + 1:
+            raise LaunchError(
+                f"{name} has {given.ndim} axes, expected [{axes}]",
+                mend=f"a single layer is given in a list: [{name}]",
+            )
+    elif not isinstance(given, (list, tuple)):
+        raise LaunchError(
+            f"{name} is a {type(given).__name__}, expected one tensor per layer or [{axes}]"
+        )
+
+
+def _require_shape(name: str, tensor: torch.Tensor, wanted: tuple[int, ...]) -> None:
+    if tuple(tensor.shape) != wanted:
+        raise LaunchError(f"{name} is {list(tensor.shape)}, expected {list(wanted)}")
+
+
 def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:
-    """Refuse a tensor whose slots are not contiguous inside."""
+    """Refuse a tensor whose slots are not contiguous inside, or share memory."""
+    if not isinstance(tensor, torch.Tensor):
+        raise LaunchError(f"{name} is a {type(tensor).__name__}, expected a tensor")
     if tensor.ndim != axes:
         raise LaunchError(f"{name} has {tensor.ndim} axes, expected {axes}")
     expected = 1
@@ -245,3 +275,8 @@ def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:
                 "only the distance between slots is free"
             )
         expected *= size
+    if tensor.shape[0] > 1 and tensor.stride(0) < expected:
+        raise LaunchError(
+            f"{name} [{', '.join(map(str, tensor.shape))}] has strides {tensor.stride()}: "
+            "slots overlap"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -90,6 +91,9 @@ def test_only_the_distance_between_slots_is_free() -> None:
         PoolLayer(torch.zeros(3, 4, 5))
     with pytest.raises(LaunchError, match="window has 2 axes, expected 3"):
         PoolLayer(torch.zeros(3, 4, 5, 6), torch.zeros(3, 4))
+    with pytest.raises(LaunchError, match="slots overlap"):
+        PoolLayer(torch.zeros(1, 4, 5, 6).expand(3, 4, 5, 6))
+    PoolLayer(torch.zeros(1, 4, 5, 6).expand(1, 4, 5, 6))
 
 
 def test_bad_numbers_are_named() -> None:
@@ -103,6 +107,8 @@ def test_bad_numbers_are_named() -> None:
             pool.read(slot)
     with pytest.raises(LaunchError, match=re.escape("states is [4, 6, 5], expected [2, 4, 6, 5]")):
         pool.write(0, torch.zeros(4, 6, 5))
+    with pytest.raises(LaunchError, match=re.escape("windows is [1], expected [2, 10, 3]")):
+        pool.write(0, torch.zeros(2, 4, 6, 5), torch.zeros(1))
 
 
 def test_adopted_layers_must_match() -> None:
@@ -112,3 +118,18 @@ def test_adopted_layers_must_match() -> None:
         StatePool.adopt([torch.zeros(2, 1, 1, 1), torch.zeros(3, 1, 1, 1)])
     with pytest.raises(LaunchError, match="windows has 1 layers, states has 2"):
         StatePool.adopt(torch.zeros(2, 3, 1, 1, 1), [torch.zeros(3, 1, 1)])
+    with pytest.raises(LaunchError, match="window has 2 slots, state has 3"):
+        StatePool.adopt([torch.zeros(3, 1, 1, 1)], [torch.zeros(2, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        (None, "states is a NoneType, expected one tensor per layer or [layers, slots, HV"),
+        ([1], "state is a int, expected a tensor"),
+        (torch.zeros(3, 1, 1, 1), "states has 4 axes, expected [layers, slots, HV, d_v, d_k]"),
+    ],
+)
+def test_what_is_no_memory_of_layers_is_not_adopted(states: Any, message: str) -> None:
+    with pytest.raises(LaunchError, match=re.escape(message)):
+        StatePool.adopt(states)
