@@ -197,6 +197,11 @@ def _bounds(
         from boleir.language.parser import parse_tree
 
         tree = parse_tree(tree)
+    if not hasattr(tree, "max_nodes"):
+        raise CompileError(
+            f"tree is a {type(tree).__name__}, expected a tree of the language or its text",
+            mend="boleir.parents(-1, 0, 0)",
+        )
     return tree.max_nodes, tree.max_depth, getattr(tree, "parents", None)
 
 

@@ -40,6 +40,7 @@ class Call(NamedTuple):
 
 def named(face: Interface, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
     """The tensors of `inputs` in order: token inputs, parameters, convolution weights."""
+    require("inputs", inputs, Mapping, "a mapping from names to tensors")
     wanted = input_names(face)
     missing = [name for name in wanted if name not in inputs]
     if missing:
@@ -50,6 +51,12 @@ def named(face: Interface, inputs: Mapping[str, torch.Tensor]) -> list[torch.Ten
             extra[0], "is no input of this kernel", mend=f"inputs: {', '.join(wanted)}"
         )
     return [inputs[name] for name in wanted]
+
+
+def require(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
+    """Refuse an argument that is not even of its type."""
+    if not isinstance(value, kind):
+        raise ArgumentError(name, f"is a {type(value).__name__}, expected {expected}")
 
 
 def input_names(face: Interface) -> tuple[str, ...]:
@@ -82,7 +89,10 @@ def check_inputs(
         _check_dense(item.name, tensor, item.shape, "float32", device)
     if face.conv_channels:
         taps = (face.conv_channels, face.conv_width)
-        _check_dense("conv_weight", given[-1], taps, face.conv_dtype, device)
+        # torch.nn.Conv1d keeps its depthwise weights as [channels, 1, taps]: the same memory.
+        kept = tuple(getattr(given[-1], "shape", ()))
+        shape = kept if kept == (taps[0], 1, taps[1]) else taps
+        _check_dense("conv_weight", given[-1], shape, face.conv_dtype, device)
     tokens = nodes if tokens is None else tokens
     if tokens < nodes:
         raise ArgumentError(
@@ -108,6 +118,7 @@ def check_out(face: Interface, out: torch.Tensor, call: Call, device: torch.devi
 
 def check_tree(face: Interface, tree: TreeBatch, device: torch.device) -> None:
     """Refuse a batch whose place, bounds or tables do not fit the kernels."""
+    require("tree", tree, TreeBatch, "a TreeBatch")
     if tree.device != device:
         raise ArgumentError("tree", f"lies on {tree.device}, the kernels run on {device}")
     if tree.words != face.words or tree.max_nodes > face.max_nodes:
@@ -152,6 +163,11 @@ def check_static(face: Interface, tree: TreeBatch) -> None:
 
 def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:
     """Refuse a layer of a pool that does not fit the kernels."""
+    require("pool_layer", layer, PoolLayer, "one layer of a pool: pool.layer(i)")
+    if not isinstance(layer, PoolLayer):
+        raise ArgumentError(
+            "pool", f"is a {type(layer).__name__}, expected a PoolLayer", mend="pool.layer(0)"
+        )
     _check_kind("pool state", layer.state, face.state_dtype, device)
     slot = (face.value_heads, face.d_v, face.d_k)
     if tuple(layer.state.shape[1:]) != slot:
@@ -216,8 +232,8 @@ def _token_rows(item: Operand, tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _check_kind(name: str, tensor: object, dtype: str, device: torch.device) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        raise ArgumentError(name, f"is a {type(tensor).__name__}, expected a tensor")
+    require(name, tensor, torch.Tensor, "a tensor")
+    assert isinstance(tensor, torch.Tensor)
     if tensor.dtype != getattr(torch, dtype):
         raise ArgumentError(name, f"is {tensor.dtype}, expected torch.{dtype}")
     if tensor.device != device:

@@ -54,7 +54,9 @@ class Commitment:
         tree, workspace = first.tree, first.workspace
         layers = layers_of(pool, factors)
         key: list[object] = [tree.num_requests, first.call, workspace.max_total_nodes]
-        for row in rows:
+        for name, row in zip(ROWS, rows, strict=True):
+            if not isinstance(row, torch.Tensor):
+                check_requests(name, row, tree.num_requests, self._device)
             key += (row.shape, row.dtype, row.is_contiguous(), row.get_device())
         for f, layer in zip(factors, layers, strict=True):
             if f.tree is not tree or f.workspace is not workspace:

@@ -119,7 +119,7 @@ class Verification:
         try:
             key = self._key(given, slots, out, trees, pool_layer, workspace, len(inputs))
         except (AttributeError, TypeError):  # not even tensors: say which
-            check_inputs(self._face, given, tree.num_nodes, self._device)
+            self._check_tensors(tree, given, slots, out)
             raise
         bound = self._bound.get(key)
         if bound is None:
@@ -237,6 +237,21 @@ class Verification:
         self._trees = _Trees(tree, key, tree.num_requests, values)
         return self._trees
 
+    def _check_tensors(
+        self,
+        tree: TreeBatch,
+        given: list[torch.Tensor],
+        slots: torch.Tensor,
+        out: torch.Tensor | None,
+    ) -> Call:
+        """Check what changes from call to call."""
+        call = check_inputs(self._face, given, tree.num_nodes, self._device)
+        call = self._calls.setdefault(call, call)
+        check_requests("slots", slots, tree.num_requests, self._device)
+        if out is not None:
+            check_out(self._face, out, call, self._device)
+        return call
+
     def _check(
         self,
         key: tuple[object, ...],
@@ -250,10 +265,8 @@ class Verification:
         """The slow path: everything about the arguments but their addresses."""
         face, device, tree = self._face, self._device, trees.tree
         assert tree is not None
-        call = check_inputs(face, given, tree.num_nodes, device)
-        call = self._calls.setdefault(call, call)
+        call = self._check_tensors(tree, given, slots, out)
         check_pool(face, pool_layer, device)
-        check_requests("slots", slots, tree.num_requests, device)
         check_workspace(face, workspace, tree)
         if not self._interpreted and any(x & 15 for x in pool_layer.pointers):
             raise misaligned(POOL, pool_layer.tensors)

@@ -125,6 +125,11 @@ SPOILED: list[tuple[str, Callable[[Call], None], str]] = [
         "slots is torch.int64, expected torch.int32",
     ),
     (
+        "listed slots",
+        _attribute("slots", lambda _: [2, -1, 0]),
+        "slots is a list, expected a tensor",
+    ),
+    (
         "deep trees",
         _attribute("tree", _tree(max_depth=4)),
         "tree may be 4 deep, the kernel was compiled for 3",
@@ -174,6 +179,11 @@ def test_a_refusal_names_the_argument_and_what_was_expected(
     with pytest.raises(LaunchError, match=re.escape(message)):
         call.verify()
     assert len(call.program.launches) == len(call.kernel.interface.stages) - 1
+
+
+def test_a_pool_is_no_layer(call: Call) -> None:
+    with pytest.raises(LaunchError, match="pool is a StatePool, expected a PoolLayer"):
+        call.kernel.verify(call.tree, call.inputs, call.pool, call.slots)
 
 
 @pytest.mark.parametrize(
@@ -307,6 +317,8 @@ def test_a_commit_refuses_what_does_not_belong_together(call: Call) -> None:
         call.kernel.commit(factors, short, call.pool, call.slots)
     with pytest.raises(LaunchError, match=re.escape("target_slots is [2]")):
         call.kernel.commit(factors, accepted, call.pool, call.slots, target_slots=short)
+    with pytest.raises(LaunchError, match="accepted_node is a list, expected a tensor"):
+        call.kernel.commit(factors, [0, 0, 0], call.pool, call.slots)
     apart = PoolLayer(call.pool.layer(1).state[::2], call.pool.layer(1).tensors[1][::2])
     with pytest.raises(LaunchError, match="different distances between slots"):
         call.kernel.commit(factors, accepted, [call.pool.layer(0), apart], call.slots)

@@ -98,6 +98,10 @@ def test_what_cannot_be_compiled_is_refused_with_a_mend(monkeypatch: pytest.Monk
         assert "TRITON_INTERPRET=1" in str(refused.value)
     with pytest.raises(CompileError, match="come from the tree"):
         boleir.compile("gdn", target="sm_90", tree="chain(4)", **SIZES)
+    unbounded = {name: size for name, size in SIZES.items() if not name.startswith("max_")}
+    with pytest.raises(CompileError, match="tree is a tuple") as refused:
+        boleir.compile("gdn", target="sm_90", tree=(-1, 0, 0), **unbounded)
+    assert "boleir.parents(-1, 0, 0)" in str(refused.value)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     with pytest.raises(CompileError, match="bfloat16: the interpreter computes wrong numbers"):
         boleir.compile("gdn", dtype="bfloat16", **SIZES)
