@@ -60,7 +60,7 @@ class BoleirError(Exception):
 
     def __str__(self) -> str:
         parts = [self.message if self.span is None else f"{self.span}: {self.message}"]
-        if self.span is not None:
+        if self.span is not None and self.span.source.text:  # a function made by exec has none
             parts.append(self.span.excerpt())
         if self.mend:
             parts.append(f"  mend: {self.mend}")

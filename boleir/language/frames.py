@@ -24,17 +24,23 @@ from typing import Any
 from boleir.errors import Source, Span
 
 _OURS = frozenset({"boleir.language.frames", "boleir.language.symbols", "boleir.language.tracing"})
+_LIBRARIES = frozenset({"numpy", "torch"})
+"""Packages that hand an operation on traced values back to the tracer from inside themselves."""
 _STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL"})
 _NOISE = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"})
 _MAX_CALLERS = 20
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is not part of the tracer."""
+    """The innermost frame that is neither part of the tracer nor of a library that called it."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") in _OURS:
+    while frame is not None and _is_foreign(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return frame
+
+
+def _is_foreign(module: object) -> bool:
+    return module in _OURS or (isinstance(module, str) and module.split(".")[0] in _LIBRARIES)
 
 
 def span_of(frame: FrameType | None) -> Span | None:

@@ -152,6 +152,10 @@ class Traced:
             raise _foreign("numpy", ufunc.__name__)
         return _binary(rule, *inputs)
 
+    def __array_function__(self, function: Any, *_: Any, **__: Any) -> NoReturn:
+        # Else numpy takes the value for a number of its own: numpy.dot would multiply elementwise.
+        raise _foreign("numpy", getattr(function, "__name__", "function"))
+
     @classmethod
     def __torch_function__(cls, function: Any, *_: Any, **__: Any) -> NoReturn:
         raise _foreign("torch", getattr(function, "__name__", "function"))

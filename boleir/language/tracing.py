@@ -60,7 +60,7 @@ def trace(function: Function, name: str | None = None) -> Recurrence:
     spans = parameter_spans(function)
     title = name if name is not None else function.__name__
     at = spans.get("")
-    if not title.isidentifier():
+    if not isinstance(title, str) or not title.isidentifier():
         raise BadSignature(
             f"'{title}' cannot name a recurrence", span=at, mend='@recurrence(name="...")'
         )

@@ -292,6 +292,10 @@ def of_numpy(S, q, k, v, a):
     return np.exp(a) * S + k @ v.T, S.T @ q
 
 
+def of_numpy_arrays(S, q, k, v):
+    return np.dot(k, q) * S + k @ v.T, S.T @ q
+
+
 def item(S, q, k, v):
     return S + k[0] * S, S.T @ q
 
@@ -368,6 +372,7 @@ MISTAKES: list[tuple[Callable[..., Any], type[SpecError], str, str]] = [
     (length, errors.ControlFlow, "has no length", "len(k)"),
     (of_math, errors.UnsupportedOperation, "is no number", "math.exp(a)"),
     (of_numpy, errors.UnsupportedOperation, "numpy.exp cannot work on", "np.exp(a)"),
+    (of_numpy_arrays, errors.UnsupportedOperation, "numpy.dot cannot work on", "np.dot(k, q)"),
     (item, errors.UnsupportedOperation, "no such operation", "k[0]"),
     (method, errors.UnsupportedOperation, "no attribute 'norm'", "k.norm"),
     (transposed_method, errors.UnsupportedOperation, "no attribute 't'", "v.t"),
@@ -417,8 +422,9 @@ def test_functions_without_source_still_trace_and_still_explain() -> None:
         "recurrence f(q: key, k: key, v: value)\n  out S^T q\n  S = S + k v^T"
     )
     exec("def g(S, q, k, v):\n    return S + k @ v, S.T @ q\n", scope)
-    with pytest.raises(errors.NoSuchProduct):
+    with pytest.raises(errors.NoSuchProduct) as caught:
         bole.recurrence(scope["g"])
+    assert "^" not in str(caught.value).replace("^T", ""), "no caret under a line that is not known"
 
 
 def test_what_is_no_function() -> None:
@@ -426,6 +432,8 @@ def test_what_is_no_function() -> None:
         bole.recurrence(3)  # type: ignore[call-overload]
     with pytest.raises(errors.BadSignature, match="'<lambda>' cannot name"):
         bole.recurrence(lambda S, q, k, v: (S + k @ v.T, S.T @ q))
+    with pytest.raises(errors.BadSignature, match="'3' cannot name"):
+        bole.recurrence(name=3)(lambda S, q, k, v: (S + k @ v.T, S.T @ q))  # type: ignore[call-overload]
     assert bole.recurrence(name="f")(lambda S, q, k, v: (S + k @ v.T, S.T @ q)).name == "f"
 
 
@@ -438,6 +446,16 @@ def test_torch_functions_are_refused() -> None:
     with pytest.raises(errors.UnsupportedOperation, match=r"torch\.exp cannot work") as caught:
         bole.recurrence(of_torch)
     assert caught.value.mend == "boleir.exp"
+
+    def inside_torch(S, q, k, v):
+        k = torch.nn.functional.normalize(k)
+        return S + k @ v.T, S.T @ q
+
+    with pytest.raises(errors.UnsupportedOperation, match=r"torch\.normalize") as caught:
+        bole.recurrence(inside_torch)
+    span = caught.value.span
+    assert span is not None, "the user's line, not one of torch"
+    assert "torch.nn.functional.normalize(k)" in span.source.line(span.line)
 
 
 def test_errors_of_the_user_pass_through() -> None:
