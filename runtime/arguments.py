@@ -163,7 +163,6 @@ def check_static(face: Interface, tree: TreeBatch) -> None:
 
 def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:
     """Refuse a layer of a pool that does not fit the kernels."""
-    require("pool_layer", layer, PoolLayer, "one layer of a pool: pool.layer(i)")
     if not isinstance(layer, PoolLayer):
         raise ArgumentError(
             "pool", f"is a {type(layer).__name__}, expected a PoolLayer", mend="pool.layer(0)"
