@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -152,6 +152,11 @@ class Actions(Transformer[Token, Any]):
         return self._binary(build.divide, left, right)
 
     def juxtapose(self, left: Node, right: Node) -> Node:
+        if left.end == right.start and _is_number(left) and _is_number(right):
+            digits = self.text.prepared[left.start : right.end]
+            if "(" not in digits:  # (2)(3) is a product, 1.2.3 a slip
+                span = self.text.span(left.start, right.end)
+                raise BadConstant(f"'{digits}' is not a number", span=span)
         return self._binary(build.juxtapose, left, right)
 
     def neg(self, minus: Token, node: Node) -> Node:
@@ -175,7 +180,7 @@ class Actions(Transformer[Token, Any]):
     ) -> Node:
         span = self.text.span(function.start_pos or 0, right.end_pos or 0)
         given = [value for item in arguments if isinstance(item, Node) for value in item.values]
-        named = {str(item.name): item for item in arguments if isinstance(item, Keyword)}
+        named = self._by_name(item for item in arguments if isinstance(item, Keyword))
         results = self._called(str(function), given, named, span)
         return Node(tuple(results), function.start_pos or 0, right.end_pos or 0)
 
@@ -288,6 +293,14 @@ class Actions(Transformer[Token, Any]):
         span = self.text.span(left.start, right.end)
         return Node((rule(self._one(left), self._one(right), span),), left.start, right.end)
 
+    def _by_name(self, items: Iterable[Keyword]) -> dict[str, Keyword]:
+        named: dict[str, Keyword] = {}
+        for item in items:
+            if str(item.name) in named:
+                raise BadArguments(f"'{item.name}' is given twice", span=self._at(item.name))
+            named[str(item.name)] = item
+        return named
+
     def _called(
         self, name: str, given: list[Meaning], named: dict[str, Keyword], span: Span
     ) -> list[Meaning]:
@@ -361,6 +374,10 @@ class Actions(Transformer[Token, Any]):
                 mend="rename one",
             )
         self.declared[key] = self._at(name)
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.values[0], Term) and isinstance(node.values[0].expr, Number)
 
 
 def _count(number: int, noun: str) -> str:

@@ -31,6 +31,10 @@ class Scope:
     values: dict[str, Meaning] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
+    unread: dict[str, Span] = field(default_factory=dict)
+    """Inputs whose latest value nobody has read, and where they got it."""
+    forgotten: list[tuple[str, Span]] = field(default_factory=list)
+    """Inputs that got a new value before anybody had read the old one."""
     state: Meaning = field(default_factory=lambda: Term(Previous(Kind.STATE)))
     update_span: Span | None = None
     output: Meaning | None = None
@@ -56,6 +60,7 @@ class Scope:
                 mend=did_you_mean(name, known) or self._listing(),
             )
         self.read.add(name)
+        self.unread.pop(name, None)
         return self.values[name]
 
     def bind(self, name: str, value: Meaning, span: Span) -> None:
@@ -76,17 +81,21 @@ class Scope:
             )
         if all(item.name != name for item in self.inputs):
             self.places[name] = span
+        else:
+            if name in self.unread:
+                self.forgotten.append((name, self.unread[name]))
+            self.unread[name] = span
         self.values[name] = build.named(value, name)
 
     def check_read(self) -> None:
         """Refuse values that nobody reads. Raises `UnusedName`."""
-        for name, span in self.places.items():
-            if name not in self.read:
-                raise UnusedName(
-                    f"'{name}' is computed and never read",
-                    span=span,
-                    mend="use it or remove the line",
-                )
+        unread = [(name, span) for name, span in self.places.items() if name not in self.read]
+        for name, span in (*unread, *self.forgotten, *self.unread.items()):
+            raise UnusedName(
+                f"'{name}' is computed and never read",
+                span=span,
+                mend="use it or remove the line",
+            )
 
     def _listing(self) -> str:
         shown = ["S", *self.values][:MAX_SHOWN]

@@ -24,6 +24,20 @@ _SPELLED = {
 }
 _OPERATORS = {"PLUS", "STAR", "SLASH", "AT", "TRANSPOSE"}
 _DECLARATION = "declarations are: recurrence NAME(inputs; parameters), tree NAME = ..."
+_PASTED = {
+    "\u2212": "-",
+    "\u2013": "-",
+    "\u00b7": "*",
+    "\u22c5": "*",
+    "\u00d7": "*",
+    "\u2299": "*",
+    "\u2218": "*",
+    "\u00f7": "/",
+    "\u2032": "'",
+    "\u2019": "'",
+    "\u2297": "outer(k, v), or k v^T",
+}
+"""Characters of papers and word processors, and what is written here instead."""
 _FOREIGN = {
     "+": "write S = S + ...",
     "-": "write S = S - ...",
@@ -51,7 +65,10 @@ def _unexpected_character(text: Text, at: int) -> SpecError:
         )
     if character in "[]{}":
         return BadSyntax(f"'{character}' has no meaning here", span=span, mend="group with ( and )")
-    return BadCharacter(f"unexpected character {character!r}", span=span)
+    meant = _PASTED.get(character)
+    return BadCharacter(
+        f"unexpected character {character!r}", span=span, mend=meant and f"write {meant}"
+    )
 
 
 def _unexpected_word(
@@ -84,6 +101,10 @@ def _unexpected_word(
         return _bad_statement(word, previous, text)
     if previous is not None and previous.type == "OUT" and word == "=":
         return BadSyntax("'out' is followed by the output itself", span=span, mend="out S^T q")
+    if word == "*" == previous:
+        return BadSyntax(
+            "there is no '**'", span=span, mend="a square is written square(x) or x * x"
+        )
     if word.type == "_NL":
         last = (word.start_pos or 0) - 1
         return BadSyntax(

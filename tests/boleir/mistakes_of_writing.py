@@ -402,4 +402,62 @@ WRITING: Mistakes = {
           mend: did you mean 'chain'?
         """,
     ),
+    "power as in Python": (
+        errors.BadSyntax,
+        body("x = a**2"),
+        """
+        <text>:2:9: there is no '**'
+              x = a**2
+                    ^
+          mend: a square is written square(x) or x * x
+        """,
+    ),
+    "sign from a paper": (
+        errors.BadCharacter,
+        body("x = 1 \u2212 a"),
+        """
+        <text>:2:9: unexpected character '\u2212'
+              x = 1 \u2212 a
+                    ^
+          mend: write -
+        """,
+    ),
+    "two decimal points": (
+        errors.BadConstant,
+        body("x = a * 1.2.3"),
+        """
+        <text>:2:11: '1.2.3' is not a number
+              x = a * 1.2.3
+                      ^^^^^
+        """,
+    ),
+    "argument given twice": (
+        errors.BadArguments,
+        body("k = causal_conv(k, width=4, width=3)"),
+        """
+        <text>:2:31: 'width' is given twice
+              k = causal_conv(k, width=4, width=3)
+                                          ^^^^^
+        """,
+    ),
+    "input assigned and never read": (
+        errors.UnusedName,
+        HEADER + "  S = exp(a) * S + k v^T\n  k = 2 * k\n  out S^T q\n",
+        """
+        <text>:3:3: 'k' is computed and never read
+              k = 2 * k
+              ^
+          mend: use it or remove the line
+        """,
+    ),
+    "input assigned twice and read once": (
+        errors.UnusedName,
+        HEADER + "  S = exp(a) * S + k v^T\n  k = 2 * k\n  k = 3 * q\n  out S^T k\n",
+        """
+        <text>:3:3: 'k' is computed and never read
+              k = 2 * k
+              ^
+          mend: use it or remove the line
+        """,
+    ),
 }
