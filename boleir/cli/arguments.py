@@ -113,7 +113,9 @@ def find_tree(text: str) -> TreeSpec:
             return parents(*(int(part) for part in text.split(",")))
         except ValueError:
             raise TreeError(f"{text!r} is no list of parents", mend="-1,0,0,1,1,2") from None
-    return parse_tree(text if text.startswith("tree ") else f"tree given = {text}", "--tree")
+    if "(" not in text:
+        raise TreeError(f"{text!r} is no tree", mend="-1,0,0,1,1,2 or beam(width=4, depth=5)")
+    return parse_tree(text, "--tree")
 
 
 def static_tree(text: str) -> StaticTree:

@@ -6,7 +6,7 @@ pure writes b of `NormalForm`:
 
     S_p          = P_p ∘ S_pre + sum_{j ≺ i} (Γ_pj ∘ w_ja) u_ja^T + (Γ_pj ∘ κ_jb) ν_jb^T
     (I + G) U    = R         G[(i,a),(j,b)] = e_ia^T (Γ ∘ w_jb),   R = r - e^T S_p without the u_j
-    o_i          = q_i^T S_p + sum_a α_ia u_ia + ...               a row of C U plus the base
+    o_i          = q_i^T S_p + sum_a α_ia u_ia + y_i               a row of C U, and what has no u_j
     S after l    = Γ_l∅ ∘ S_pre + sum_{j ≼ l} (Γ_lj ∘ w_ja) u_ja^T + (Γ_lj ∘ κ_jb) ν_jb^T
 
 Which decays a factor Γ counts is data (`Gates`), so that the checker can break a form on purpose

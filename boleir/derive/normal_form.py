@@ -1,11 +1,11 @@
 """The normal form: what a recurrence looks like once the state has been separated from everything
 else.
 
-One token, left acting (document: the family of recurrences):
+One token, left acting:
 
     S_i = D_i * S_p + sum_a w_a u_a^T + sum_b kappa_b nu_b^T
     u_a = r_a - g_a * (e_a^T S_p) - sum_{b<a} m_ab u_b            (a: erase/write pairs)
-    o_i = qhat^T S_p + sum_a alpha_a u_a + y                      (y free of the state)
+    o_i = qhat^T S_p + sum_a alpha_a u_a + y                      (y free of the state and of u)
 
 with D the decay of the token, e_a read either before the decay or after it (`after_decay`: ehat = D
 * e), g_a one or a value vector, m the coupling between the pairs of one token (non-zero for

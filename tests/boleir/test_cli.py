@@ -211,7 +211,7 @@ def test_trees() -> None:
     assert arguments.static_tree("-1,0,0,1").parents == (-1, 0, 0, 1)
     assert arguments.static_tree("chain(3)").parents == (-1, 0, 1)
     assert arguments.find_tree("dynamic(nodes=8, depth=3)").max_depth == 3
-    for text in ("-1,0,-", "-1,5", "dynamic(nodes=8, depth=3)"):
+    for text in ("-1,0,-", "-1,5", "beam", "dynamic(nodes=8, depth=3)"):
         with pytest.raises(TreeError):
             arguments.static_tree(text)
 
