@@ -92,15 +92,15 @@ class _Planner:
             self._scalars_inside(base)
         return Operand(constant, names, base)
 
-    def guard(self, item: Input) -> None:
+    def guard(self, item: Input, *, alone: bool = False) -> None:
         """Make sure that a row scalar sees every entry of a vector, so that one that is not finite
-        is noticed."""
+        is noticed: if `alone` the sum of squares itself, since the inverse norm of an infinite
+        vector is zero."""
         if item.kind is Kind.HEAD:
             return
         square = Dot(Kind.HEAD, item, item)
-        if not any(
-            node == square for scalar in self.scalars.values() for node in walk(scalar.expr)
-        ):
+        exprs = [scalar.expr for scalar in self.scalars.values()]
+        if square not in (exprs if alone else walk(*exprs)):
             name = self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
             self.scalars[square.key] = replace(
                 self.scalars[square.key], name=name, watches=item.kind
@@ -167,7 +167,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
     ]
     tokens = tuple(raw) + tuple(m.item for m in planner.mixed.values())
     for item in tokens:
-        planner.guard(item)
+        planner.guard(item, alone=per_key)
     return Plan(
         form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
         tuple(planner.scalars.values()), log_decay, key_decay, pairs, writes, query,
@@ -187,15 +187,15 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    accepted_node back bad bad_nodes bit block c c_rest cell channel column count current decay
-    deepest depth earlier end entry erase_row erased exists finite first fold g g_eighths
-    g_path g_pieces g_rest gate gates gates_reached gates_size going h head here highest
-    identity in_tree inside inverse k kept key key_head last layer left length level live lost
-    minus_g minus_seen moved near new node node_block old on_path out_row out_rows out_step
-    out_tile own packed parent_decay passed passed_above path piece place poisoned program
-    reached readout related request right row scale slot start state_rows state_tile step
-    stored sums tap target_slot tile total track_node track_slot tracked u unit v valid value
-    value_tile vector_place weight window word word_index write_readout written
+    above accepted_node back bad bad_nodes bit block c c_rest cell channel column count current
+    decay deepest depth earlier end entry erase_row erased exists finite first fold g g_eighths
+    g_path g_pieces g_rest gate gates gates_reached gates_size going h head here highest identity
+    in_tree inside inverse k kept key key_head last layer left length level live lost minus_g
+    minus_seen moved near new node node_block old on_path out_row out_rows out_step out_tile own
+    packed parent_decay passed passed_above path piece place poisoned program reached readout
+    related request right row scale slot start state_rows state_tile step stored sums tap
+    target_slot tile total track_node track_slot tracked u unit v valid value value_tile
+    vector_place weight window word word_index write_readout written
     """.split()  # noqa: SIM905
 )
 """Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""

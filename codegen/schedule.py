@@ -313,13 +313,14 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
 
 
 def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    """The split schedule, with warps enough to hold the products of decays of all nodes."""
+    """The split schedule, with small key chunks: vectors come as float32 to both kernels, and whole
+    rows of them would spill."""
     nodes = min(64, padded(shapes.max_nodes))
     many = batch > FEW_REQUESTS
     small = nodes <= 16
     return Schedule(
         fusion="split", solver="inverse", b_v=16 if small else min(64, padded(shapes.d_v)),
-        b_k=min(128, padded(shapes.d_k)), node_block=nodes, prefetch=not many,
+        b_k=min(32 if shapes.d_k <= 128 else 64, padded(shapes.d_k)), node_block=nodes,
         gates="prepare" if plan.mixed or (many and not small) else "inline",
-        warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
+        prefetch=not many, warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
     )  # fmt: skip

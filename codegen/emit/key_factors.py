@@ -36,7 +36,11 @@ from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand
+from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Input, Kind
+
+ENTRIES = 16
+"""Entries of a tile that a thread holds during the walks."""
 
 
 def emit_key_factors(context: Context, *, pdl: bool) -> EmittedKernel:
@@ -56,8 +60,33 @@ def emit_key_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     return factors_kernel(context, w, pdl=pdl)
 
 
+WALK = -1
+"""Number of the key chunk that walks take at a time; it has a width of its own."""
+
+
 class PathTiles(Tiles):
-    """Tiles with a decay per key channel, and rows of nodes that a walk has reached."""
+    """Tiles with a decay per key channel, and rows of nodes that walks have reached."""
+
+    @property
+    def walk_width(self) -> int:
+        """Key channels that walks take at a time: few, since several tiles live through them."""
+        schedule, d_k = self.context.schedule, self.context.shapes.d_k
+        per_warp = 32 * ENTRIES // schedule.node_block
+        return min(padded(d_k), max(16, per_warp * schedule.factor_warps))
+
+    def key_name(self, chunk: int) -> str:
+        """Name of the channel numbers of a key chunk."""
+        return "channel" if chunk == WALK else super().key_name(chunk)
+
+    def key_part(self, chunk: int) -> str:
+        """What names of key tiles end in."""
+        return "_walk" if chunk == WALK else super().key_part(chunk)
+
+    def is_partial(self, chunk: int) -> bool:
+        """Whether a key chunk reaches beyond the last channel."""
+        if chunk == WALK:
+            return self.context.shapes.d_k % self.walk_width != 0
+        return super().is_partial(chunk)
 
     def decay_rows(self, b: int) -> list[str]:
         """The decays as tiles, one where there is no node or channel; their sums."""
@@ -74,21 +103,16 @@ class PathTiles(Tiles):
 
     def gates(self, chunk: int) -> str:
         """Variable of a tile of decays."""
-        return self.part("gates", chunk)
+        return f"gates{self.key_part(chunk)}"
 
-    def part(self, stem: str, chunk: int) -> str:
-        """`stem` with its key chunk, where there are several."""
-        return f"{stem}_c{chunk}" if self.context.key_chunks > 1 else stem
-
-    def reached(self, base: Expr, chunk: int, other: str) -> str:
+    def reached(self, base: Expr, other: str) -> str:
         """A load of the rows that the walks have reached, `other` beyond the ends of paths."""
         if isinstance(base, Input):
             rows, offset = self._address(base, 0, "key_head * D_K", "reached")
-            at = f"{rows} + ({offset})[:, None] + {self.key_name(chunk)}[None, :]"
+            at = f"{rows} + ({offset})[:, None] + {self.key_name(WALK)}[None, :]"
         else:
-            at = plane_tile(self, base, chunk, "reached")
-        mask = self.key_mask(0, chunk, "on_path")
-        load = f"tl.load({at}, mask={mask}, other={other})"
+            at = plane_tile(self, base, WALK, "reached")
+        load = f"tl.load({at}, mask={self.key_mask(0, WALK, 'on_path')}, other={other})"
         stored = isinstance(base, Input) and self.context.dtype != "fp32"
         return f"{load}.to(tl.float32)" if stored else load
 
@@ -103,7 +127,9 @@ class Walks(System):
         plan = tiles.context.plan
         self.readers = readers(plan)
         self.written = tuple(dict.fromkeys(operand.base for operand in written(plan)))
-        self.chunks = range(tiles.context.key_chunks)
+        self.times = sorted({after for _, after in self.readers})
+        """When vectors read the state: before the decay of the node itself, after it, or both."""
+        self.chunks = -(-tiles.context.shapes.d_k // tiles.walk_width)
         self.results: dict[tuple[Reader, Expr], str] = {}
 
     def products(self, b: int, a: int, reader: Operand, written: Operand, after_decay: bool) -> str:
@@ -116,40 +142,38 @@ class Walks(System):
 
     def emit(self) -> None:
         """The planes that walks gather, the walks, the planes for the value kernel."""
-        w = self.writer
+        w, width = self.writer, self.tiles.walk_width
         w.section("decays, and other vectors that walks gather and that are no inputs")
         place_planes(self.tiles, "program.to(tl.int64)")
         self._store_computed()
         w.comment("rows that other threads have stored are read below")
         w.line("tl.debug_barrier()")
         self._begin()
-        with w.block(f"for _ in range(0, {self._deepest()} + 1):"):
-            self._products()
-            self._move_up()
-        self._store_readers()
+        channels = f"tl.arange(0, {width})"
+        if self.chunks > 1:
+            with w.block(f"for chunk in range(0, {self.chunks}):"):
+                w.let("channel", f"chunk * {width} + {channels}")
+                self._walk()
+        else:
+            w.let("channel", channels)
+            self._walk()
 
     def _store_computed(self) -> None:
         c, t, w = self.context, self.tiles, self.writer
         for plane in computed(c.plan):
-            for chunk in self.chunks:
+            for chunk in range(c.key_chunks):
                 own = plane == c.plan.key_decay
                 tile = t.gates(chunk) if own else t.key(plane, 0, chunk)
                 mask = channel_mask(t, chunk)
                 w.line(f"tl.store({plane_tile(t, plane, chunk)}, {tile}{mask})")
 
     def _begin(self) -> None:
-        """Every node at itself, nothing passed."""
+        """What is the same for all key chunks."""
         c, t, w = self.context, self.tiles, self.writer
         w.section("every node walks up its path; what it reads is multiplied by what it has passed")
         path = t.path(0, 0)
-        w.let("reached", f"tl.where({path} != 0, node, -1)")
-        w.let("left", f"{path} & ~(1 << node.to(tl.int64))")
-        for after in self._times():
-            for chunk in self.chunks:
-                w.let(self._passed(after, chunk), "tl.full([NODE_BLOCK, B_K], 1.0, tl.float32)")
+        w.let("above", f"{path} & ~(1 << node.to(tl.int64))")
         for reader in self.readers:
-            for chunk in self.chunks:
-                t.key(reader[0], 0, chunk)
             for base in self.written:
                 name = w.fresh(f"walked_{leaf(reader[0])}_{leaf(base)}")
                 self.results[reader, base] = name
@@ -158,16 +182,24 @@ class Walks(System):
             at = f"{w.arg('depths', '*i32')} + first + node"
             w.let("deepest", f"tl.max(tl.load({at}, mask=inside, other=0), axis=0)")
 
-    def _deepest(self) -> str:
-        shapes = self.context.shapes
-        return "deepest" if shapes.parents is None else str(shapes.max_depth)
-
-    def _times(self) -> list[bool]:
-        """After the decay of the node itself, before it, or both."""
-        return sorted({after for _, after in self.readers})
-
-    def _passed(self, after: bool, chunk: int) -> str:
-        return self.tiles.part("passed" if after else "passed_above", chunk)
+    def _walk(self) -> None:
+        """The walks in one key chunk: every node starts at itself and has passed nothing."""
+        shapes, t, w = self.context.shapes, self.tiles, self.writer
+        for base, _ in self.readers:
+            t.key(base, 0, WALK)
+        w.let("reached", f"tl.where({t.path(0, 0)} != 0, node, -1)")
+        w.let("left", "above")
+        for after in self.times:
+            ones = f"tl.full([NODE_BLOCK, {t.walk_width}], 1.0, tl.float32)"
+            w.let(_passed(after), ones)
+        deepest = "deepest" if shapes.parents is None else str(shapes.max_depth)
+        with w.block(f"for _ in range(0, {deepest} + 1):"):
+            self._products()
+            self._move_up()
+        w.comment("for the value kernel: what reads the state, times the decays of its path")
+        for reader in self.readers:
+            tile = f"{_passed(reader[1])} * {t.key(reader[0], 0, WALK)}"
+            w.line(f"tl.store({plane_tile(t, reader, WALK)}, {tile}{channel_mask(t, WALK)})")
 
     def _products(self) -> None:
         """Products with the nodes that have been reached, put into their columns."""
@@ -175,40 +207,35 @@ class Walks(System):
         w.let("on_path", "reached >= 0")
         w.let("column", "node[None, :] == reached[:, None]")
         for base in self.written:
-            parts: dict[Reader, list[str]] = {reader: [] for reader in self.readers}
-            for chunk in self.chunks:
-                row = w.temp(t.reached(base, chunk, "0.0"), t.part(f"{leaf(base)}_reached", chunk))
-                for after in self._times():
-                    name = w.temp(f"{self._passed(after, chunk)} * {row}", f"{row}_decayed")
-                    for reader in self.readers:
-                        if reader[1] is after:
-                            tile = t.key(reader[0], 0, chunk)
-                            parts[reader].append(f"tl.sum({tile} * {name}, axis=1)")
-            for reader, sums in parts.items():
-                name = self.results[reader, base]
-                part = w.temp(" + ".join(sums), f"{name}_reached")
-                w.let(name, f"tl.where(column, {part}[:, None], {name})")
+            row = w.temp(t.reached(base, "0.0"), f"{leaf(base)}_reached")
+            for after in self.times:
+                decayed = w.temp(f"{_passed(after)} * {row}", f"{leaf(base)}_decayed")
+                for reader in self.readers:
+                    if reader[1] is after:
+                        self._product(reader, base, decayed)
+
+    def _product(self, reader: Reader, base: Expr, decayed: str) -> None:
+        w, name = self.writer, self.results[reader, base]
+        part = f"tl.sum({self.tiles.key(reader[0], 0, WALK)} * {decayed}, axis=1)[:, None]"
+        if self.chunks > 1:
+            w.let(name, f"{name} + tl.where(column, {part}, 0.0)")
+        else:
+            w.let(name, f"tl.where(column, {part}, {name})")
 
     def _move_up(self) -> None:
         """Pass the nodes that have been reached; the highest bit left is the next one's."""
-        c, t, w = self.context, self.tiles, self.writer
-        assert c.plan.key_decay is not None
-        for chunk in self.chunks:
-            gate = w.let(t.part("gates_reached", chunk), t.reached(c.plan.key_decay, chunk, "1.0"))
-            for after in self._times():
-                passed = self._passed(after, chunk)
-                factor = gate if after else f"tl.where((reached == node)[:, None], 1.0, {gate})"
-                w.let(passed, f"{passed} * {factor}")
+        t, w, decay = self.tiles, self.writer, self.context.plan.key_decay
+        assert decay is not None
+        gates = w.let("gates_reached", t.reached(decay, "1.0"))
+        for after in self.times:
+            own = f"tl.where((reached == node)[:, None], 1.0, {gates})"
+            w.let(_passed(after), f"{_passed(after)} * {gates if after else own}")
         w.comment("without the bit below the highest, rounding to a float keeps the exponent")
         w.let("highest", "(left & ~(left >> 1)).to(tl.float32).to(tl.int32, bitcast=True)")
         w.let("reached", "tl.where(left != 0, (highest >> 23) - 127, -1)")
         w.let("left", "left & ~(1 << tl.maximum(reached, 0).to(tl.int64))")
 
-    def _store_readers(self) -> None:
-        t, w = self.tiles, self.writer
-        w.section("for the value kernel: what reads the state, times the decays of its path")
-        for reader in self.readers:
-            for chunk in self.chunks:
-                tile = f"{self._passed(reader[1], chunk)} * {t.key(reader[0], 0, chunk)}"
-                mask = channel_mask(t, chunk)
-                w.line(f"tl.store({plane_tile(t, reader, chunk)}, {tile}{mask})")
+
+def _passed(after_decay: bool) -> str:
+    """Variable of the decays that walks have passed, that of the node itself included or not."""
+    return "passed" if after_decay else "passed_above"

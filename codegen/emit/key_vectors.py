@@ -69,6 +69,4 @@ def plane_tile(tiles: Tiles, plane: Expr | Reader, chunk: int, node: str = "node
 
 def channel_mask(tiles: Tiles, chunk: int) -> str:
     """`, mask=...` for a whole plane where the key chunk reaches beyond the last channel."""
-    context = tiles.context
-    partial = (chunk + 1) * context.schedule.b_k > context.shapes.d_k
-    return f", mask=({tiles.key_name(chunk)} < D_K)[None, :]" if partial else ""
+    return f", mask=({tiles.key_name(chunk)} < D_K)[None, :]" if tiles.is_partial(chunk) else ""

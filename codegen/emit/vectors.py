@@ -38,12 +38,22 @@ class Vectors(Frame, ABC):
         """Name of the channel numbers of a key chunk."""
         return "key" if self.context.key_chunks == 1 else f"key_c{chunk}"
 
+    def key_part(self, chunk: int) -> str:
+        """What names of key tiles end in: the chunk, where there are several."""
+        return f"_c{chunk}" if self.context.key_chunks > 1 else ""
+
+    def is_partial(self, chunk: int) -> bool:
+        """Whether a key chunk reaches beyond the last channel."""
+        c = self.context
+        return (chunk + 1) * c.schedule.b_k > c.shapes.d_k
+
     def key_mask(self, b: int, chunk: int, rows: str | None = None) -> str:
         """Mask of the entries of a key tile that exist, in the rows of a block or in others."""
         c = self.context
         inside = f"{rows or c.block('inside', b)}[:, None]"
-        partial = (chunk + 1) * c.schedule.b_k > c.shapes.d_k
-        return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]" if partial else inside
+        if not self.is_partial(chunk):
+            return inside
+        return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]"
 
     def rows_of(self, name: str, channel: str) -> str:
         """Pointer to `channel` of the request's first row of a token input (64-bit arithmetic
@@ -90,8 +100,7 @@ class Vectors(Frame, ABC):
         if known not in self.memo:
             c, key = self.context, self.key_name(chunk)
             pointer, offset = self._address(item, b, "key_head * D_K")
-            part = f"_c{chunk}" if c.key_chunks > 1 else ""
-            name = c.block(f"{item.hint or item.name}_tile{part}", b)
+            name = c.block(f"{item.hint or item.name}_tile{self.key_part(chunk)}", b)
             at = f"{pointer} + ({offset})[:, None] + {key}[None, :]"
             load = f"tl.load({at}, mask={self.key_mask(b, chunk)}, other=0.0)"
             self.memo[known] = self.writer.temp(load, name)
@@ -104,7 +113,7 @@ class Vectors(Frame, ABC):
             return self.memo[known]
         w, c, key = self.writer, self.context, self.key_name(chunk)
         stem = f"{leaf(expr)}_f32" if isinstance(expr, Input) else f"scaled_{leaf(expr)}"
-        stem += f"_c{chunk}" if c.key_chunks > 1 else ""
+        stem += self.key_part(chunk)
         match expr:
             case Input(per=Per.TOKEN):
                 raw = self.raw_key(expr, b, chunk)

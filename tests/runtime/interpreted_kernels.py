@@ -51,10 +51,10 @@ def verify_and_commit(
     recurrence: str, schedules: list[dict[str, Any] | None], shape: list[int]
 ) -> list[dict[str, Any]]:
     """One round for each schedule: errors, and whether everything else kept its bits."""
-    return [_one_round(harness(recurrence, schedule, shape)) for schedule in schedules]
+    return [one_round(harness(recurrence, schedule, shape)) for schedule in schedules]
 
 
-def _one_round(made: Harness) -> dict[str, Any]:
+def one_round(made: Harness) -> dict[str, Any]:
     batch = made.batch(TREES, SLOTS, cases=CASES)
     out, factors = made.verify(batch)
     report: dict[str, Any] = {"output": made.output_error(batch, out)}

@@ -70,6 +70,11 @@ VARIANTS = (
     Variant("iplr", Shape(1, 2, 64, 64), 16, 6),
     Variant("gated_delta_product", Shape(1, 2, 64, 64), 16, 6),
     Variant("linear_attention", Shape(1, 2, 128, 64), 60, 8),
+    Variant("kda", Shape(4, 4, 128, 128), 64, 8),
+    Variant("kda", Shape(4, 4, 128, 128), 64, 24, batch=16),
+    Variant("kda", Shape(1, 2, 60, 32), 16, 5),
+    Variant("gla", Shape(2, 2, 128, 96), 33, 9),
+    Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
 )
 DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
@@ -149,7 +154,10 @@ def test_outputs_and_states_agree_with_the_walk(variant: Variant, case: Case) ->
             assert made.window_is(batch, slot, request, end)
 
 
-@pytest.mark.parametrize("variant", [SMALL, LARGE, MANY, VARIANTS[3]], ids=str)
+PER_CHANNEL = Variant("kda", Shape(4, 4, 128, 128), 64, 8)
+
+
+@pytest.mark.parametrize("variant", [SMALL, LARGE, MANY, VARIANTS[3], PER_CHANNEL], ids=str)
 def test_bits_depend_on_ancestors_alone(variant: Variant) -> None:
     made = harness(variant)
     whole = hostile(made, variant, 2, Case())
