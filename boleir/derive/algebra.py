@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from hashlib import sha256
 from math import gcd, lcm
 from typing import Any, TypeAlias
 
@@ -22,6 +23,8 @@ Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
 
 Rank: TypeAlias = tuple[int, bool, str]
 
+_SPELLED = 2000
+"""Characters of a spelling that order terms; beyond, its digest does."""
 _RANKS: dict[int, Rank] = {}
 _KIND_ORDER = {Kind.HEAD: 0, Kind.KEY: 1, Kind.VALUE: 2, Kind.STATE: 3}
 
@@ -37,6 +40,8 @@ def rank(expr: Expr) -> Rank:
         else:
             parts = (rank(item)[2] if isinstance(item, Expr) else str(item) for item in content)
             text = f"{type(expr).__name__}({' '.join(parts)})"
+            if len(text) > _SPELLED:  # shared terms would double the spelling at every level
+                text = text[:_SPELLED] + sha256(text.encode()).hexdigest()
         known = _RANKS[expr.key] = (_KIND_ORDER[expr.kind], isinstance(expr, Dot), text)
     return known
 

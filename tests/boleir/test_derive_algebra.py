@@ -7,7 +7,17 @@ from fractions import Fraction
 
 import pytest
 
-from boleir.derive.algebra import ONE, ZERO, Poly, atom, constant, content, divide, split_scalar
+from boleir.derive.algebra import (
+    ONE,
+    ZERO,
+    Poly,
+    atom,
+    constant,
+    content,
+    divide,
+    rank,
+    split_scalar,
+)
 from boleir.derive.canonical import Canon, emit
 from boleir.derive.notation import plain
 from boleir.ir import Add, Call, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Sub, number
@@ -37,6 +47,17 @@ def test_ring_laws(seed: int) -> None:
     assert (x * y) * z == x * (y * z)
     assert x - x == ZERO
     assert hash(x + y) == hash(y + x)
+
+
+def test_terms_that_share_much_are_ranked_by_spellings_of_bounded_length() -> None:
+    first: Expr = A
+    second: Expr = B
+    for _ in range(60):  # spelled out, each would have 2 ** 60 leaves
+        first = Call(Kind.HEAD, "exp", Mul(Kind.HEAD, first, first))
+        second = Call(Kind.HEAD, "exp", Mul(Kind.HEAD, second, second))
+    assert len(rank(first)[2]) < 10_000
+    assert rank(first) != rank(second)
+    assert rank(first) == rank(Call(Kind.HEAD, "exp", first.children[0]))
 
 
 @pytest.mark.parametrize("seed", range(20))
