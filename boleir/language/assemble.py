@@ -7,6 +7,7 @@ from __future__ import annotations
 import keyword
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from boleir.errors import Source, Span
 from boleir.functions import NAMES
@@ -118,4 +119,7 @@ def finish(
                 span=item.span,
                 mend="use it or remove it",
             )
-    return Recurrence(str(name), inputs, update.expr, output.expr, source)
+    read = output.expr
+    if isinstance(read, Input):  # blame where it is put out, not where it is declared
+        read = replace(read, span=output_span)
+    return Recurrence(str(name), inputs, update.expr, read, source)

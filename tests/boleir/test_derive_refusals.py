@@ -109,6 +109,13 @@ def test_every_refusal_says_why_and_has_a_class_of_its_own() -> None:
     assert {error for _, error, _ in REFUSED.values()} <= set(classes)
 
 
+def test_an_input_put_out_is_blamed_where_it_is_put_out() -> None:
+    with pytest.raises(refusals.ReadoutNotSupported) as caught:
+        form_of("S = S + k v^T\nout v", "k: key, v: value")
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
+
+
 def test_division_by_zero() -> None:
     with pytest.raises(DerivationError, match="division by zero"):
         form_of("S = S + k (v / (g - g))^T\nout S^T q", "q: key, k: key, v: value, g: head")
