@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from boleir.errors import LaunchError
-from boleir.runtime.arguments import check_inputs, check_pool, check_requests, misaligned
+from boleir.runtime.arguments import (
+    ArgumentError,
+    check_inputs,
+    check_pool,
+    check_requests,
+    misaligned,
+    require,
+)
 from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.verification import POOL, Factors, Verification
@@ -170,6 +177,16 @@ class Commitment:
         return self._verification.row(f.inputs, scratch, layer.tensors)
 
 
+def check_factors(face: Interface, factors: Sequence[Factors]) -> None:
+    """Refuse what a verification of this kernel did not give: the commit reads buffers as this
+    kernel lays them out."""
+    require("factors", factors, (list, tuple), "what verify gave, of one layer or a list of them")
+    for f in factors:
+        require("factors", f, Factors, "what verify gave for each layer")
+        if f.workspace.face is not face and f.workspace.face != face:
+            raise ArgumentError("factors", "come from the verification of another kernel")
+
+
 def layers_of(
     pool: StatePool | PoolLayer | Sequence[PoolLayer], factors: Sequence[Factors]
 ) -> Sequence[PoolLayer]:
@@ -177,8 +194,10 @@ def layers_of(
     if isinstance(pool, StatePool):
         return [pool.layer(f.layer) for f in factors]
     found = [pool] if isinstance(pool, PoolLayer) else pool
+    require("pool", found, (list, tuple), "a StatePool, one of its layers, or a list of layers")
     if len(found) != len(factors):
         raise LaunchError(f"pool has {len(found)} layers, factors has {len(factors)}")
+    require("pool", found[0], PoolLayer, "layers of a StatePool")
     return found
 
 

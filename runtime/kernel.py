@@ -17,8 +17,8 @@ import torch
 from boleir.codegen.topology import NAME as TOPOLOGY
 from boleir.errors import LaunchError
 from boleir.runtime import ops
-from boleir.runtime.arguments import check_tree, input_names, named
-from boleir.runtime.commitment import Commitment, layers_of
+from boleir.runtime.arguments import ArgumentError, check_tree, input_names, named, require
+from boleir.runtime.commitment import Commitment, check_factors, layers_of
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.topology_step import CompiledStep, Step
 from boleir.runtime.tree_batch import TreeBatch
@@ -180,6 +180,7 @@ class Kernel:
         """
         verification, program = self._loaded()
         if workspace is None:
+            require("tree", tree, TreeBatch, "a TreeBatch")
             workspace, layer = self.workspace(tree.num_requests, tree.num_nodes), 0
         if torch.compiler.is_compiling():
             return self._traced_verify(tree, inputs, pool_layer, slots, workspace, layer, out)
@@ -222,8 +223,12 @@ class Kernel:
         assert commitment is not None
         if isinstance(factors, Factors):
             factors = (factors,)
+        check_factors(self.interface, factors)
         if not factors:
             return
+        if (track_nodes is None) != (track_slots is None):
+            absent = "track_nodes" if track_nodes is None else "track_slots"
+            raise ArgumentError(absent, "is missing: track_nodes and track_slots go together")
         nothing = factors[0].workspace.nothing
         rows = (
             accepted_node,

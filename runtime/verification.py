@@ -111,7 +111,7 @@ class Verification:
         """See `Kernel.verify`."""
         try:
             given = [inputs[name] for name in self._names]
-        except KeyError:
+        except (KeyError, TypeError):
             given = named(self._face, inputs)
         trees = self._trees
         if trees.tree is not tree:

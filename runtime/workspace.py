@@ -114,6 +114,10 @@ def _bytes(tensors: Sequence[torch.Tensor]) -> int:
 
 def check_workspace(face: Interface, workspace: Workspace, tree: TreeBatch) -> None:
     """Refuse a workspace of another kernel, place or size. Raises `LaunchError`."""
+    if not isinstance(workspace, Workspace):
+        raise LaunchError(
+            f"workspace is a {type(workspace).__name__}", mend="use kernel.workspace(...)"
+        )
     if workspace.face != face:
         raise LaunchError("workspace belongs to another kernel", mend="use kernel.workspace(...)")
     if workspace.device != tree.device:

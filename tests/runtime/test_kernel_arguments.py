@@ -181,6 +181,31 @@ def test_a_refusal_names_the_argument_and_what_was_expected(
     assert len(call.program.launches) == len(call.kernel.interface.stages) - 1
 
 
+@pytest.mark.parametrize("given", [None, [1, 2]])
+def test_inputs_come_by_name(call: Call, given: Any) -> None:
+    with pytest.raises(LaunchError, match=r"inputs is a .*, expected a mapping from names"):
+        call.kernel.verify(call.tree, given, call.pool.layer(0), call.slots)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_trees_and_workspaces_are_of_their_types(call: Call, room: bool) -> None:
+    space = call.kernel.workspace(3, 5) if room else None
+    with pytest.raises(LaunchError, match="tree is a list, expected a TreeBatch"):
+        call.kernel.verify([-1, 0], call.inputs, call.pool.layer(0), call.slots, workspace=space)  # type: ignore[arg-type]
+    call.options["workspace"] = "x"
+    with pytest.raises(LaunchError, match="workspace is a str"):
+        call.verify()
+
+
+def test_weights_are_taken_as_a_convolution_module_keeps_them(call: Call) -> None:
+    conv = torch.nn.Conv1d(320, 320, 4, groups=320, dtype=torch.bfloat16)
+    call.inputs["conv_weight"] = conv.weight
+    call.verify()
+    call.inputs["conv_weight"] = conv.weight[:, :, :3]
+    with pytest.raises(LaunchError, match=re.escape("expected contiguous [320, 4]")):
+        call.verify()
+
+
 def test_a_pool_is_no_layer(call: Call) -> None:
     with pytest.raises(LaunchError, match="pool is a StatePool, expected a PoolLayer"):
         call.kernel.verify(call.tree, call.inputs, call.pool, call.slots)
@@ -322,6 +347,33 @@ def test_a_commit_refuses_what_does_not_belong_together(call: Call) -> None:
     apart = PoolLayer(call.pool.layer(1).state[::2], call.pool.layer(1).tensors[1][::2])
     with pytest.raises(LaunchError, match="different distances between slots"):
         call.kernel.commit(factors, accepted, [call.pool.layer(0), apart], call.slots)
+
+
+def test_a_commit_takes_only_what_this_kernel_verified(call: Call) -> None:
+    accepted, layer = torch.zeros(3, dtype=INT), call.pool.layer(0)
+    other, _ = recorded(commit="factors")
+    with pytest.raises(LaunchError, match="factors come from the verification of another kernel"):
+        other.commit(_round(call, layers=1), accepted, layer, call.slots)
+    out, factors = call.verify()
+    spoiled: list[tuple[Any, Any, str]] = [
+        (None, layer, "factors is a NoneType, expected what verify gave"),
+        (out, layer, "factors is a Tensor, expected what verify gave"),
+        ((out, factors), layer, "factors is a Tensor, expected what verify gave for each layer"),
+        (factors, None, "pool is a NoneType, expected a StatePool"),
+        (factors, [layer.state], "pool is a Tensor, expected layers of a StatePool"),
+    ]
+    for given, pool, message in spoiled:
+        with pytest.raises(LaunchError, match=message):
+            call.kernel.commit(given, accepted, pool, call.slots)
+
+
+def test_track_nodes_and_slots_go_together(call: Call) -> None:
+    factors, accepted = _round(call, layers=1), torch.zeros(3, dtype=INT)
+    for name, absent in (("track_nodes", "track_slots"), ("track_slots", "track_nodes")):
+        with pytest.raises(LaunchError, match=f"{absent} is missing"):
+            call.kernel.commit(
+                factors, accepted, call.pool.layer(0), call.slots, **{name: call.slots}
+            )
 
 
 def test_layers_with_other_strides_are_committed_apart(call: Call) -> None:
