@@ -322,5 +322,5 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
         fusion="split", solver="inverse", b_v=16 if small else min(64, padded(shapes.d_v)),
         b_k=min(32 if shapes.d_k <= 128 else 64, padded(shapes.d_k)), node_block=nodes,
         gates="prepare" if plan.mixed or (many and not small) else "inline",
-        prefetch=not many, warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
+        warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
     )  # fmt: skip

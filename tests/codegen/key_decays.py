@@ -40,8 +40,9 @@ recurrence convolved(q: key, k: key, v: value, f: key, b: head; A_log: head, dt_
   out S^T l2norm(q)
 """,
 }
-"""A decay that is no exponential; one whose logarithm is an input; erase and query along one vector, before and after the decay,
-with scalars inside the decay; an output between decay and write; convolved inputs."""
+"""A decay that is no exponential; one whose logarithm is an input; erase and query along one
+vector, before and after the decay, with scalars inside the decay; an output between decay and
+write; convolved inputs."""
 
 REFUSED = {
     "two_pairs": """

@@ -39,7 +39,7 @@ Closed form
       channel gate on the written side: the gate stays inside the scalar products
 
 Tree: at most 16 nodes, depth 4
-Schedule: fusion=split solver=inverse b_v=16 b_k=32 node_block=16 gates=inline warps=1 prefetch=True
+Schedule: fusion=split solver=inverse b_v=16 b_k=32 node_block=16 gates=inline warps=1
 
 Kernels
     factors: Once per head: the system of the tree, solved and folded into the readout.

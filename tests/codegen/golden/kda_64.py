@@ -60,7 +60,7 @@ Closed form
       channel gate on the written side: the gate stays inside the scalar products
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=split solver=inverse b_k=32 gates=inline factor_warps=8 prefetch=True
+Schedule: fusion=split solver=inverse b_k=32 gates=inline factor_warps=8
 
 Kernels
     factors: Once per head: the system of the tree, solved and folded into the readout.
