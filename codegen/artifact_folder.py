@@ -28,6 +28,8 @@ FORMAT = 1
 """Raised whenever a reader of the previous number would misunderstand a folder."""
 
 MANIFEST = "manifest.json"
+_BEGINNING = b'{\n "checksum": "'
+"""Of every manifest, as `dump` sorts keys."""
 
 
 class ArtifactError(CacheError):
@@ -177,15 +179,30 @@ def _read_file(place: Path, name: str, checksum: str | None) -> bytes:
 
 
 def check_replaceable(place: Path) -> None:
-    """Refuse a place that holds something other than a compiled folder. Raises `ArtifactError`."""
+    """Refuse a place that cannot be written, or holds something other than a compiled folder.
+
+    Raises `ArtifactError`.
+    """
+    whole = place.absolute()
+    above = next((folder for folder in whole.parents if folder.exists()), whole)
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise ArtifactError(place, f"cannot be written: {above} is no folder to write to")
     if not place.exists():
         return
     if not place.is_dir():
         raise ArtifactError(place, "is not a folder")
-    if any(place.iterdir()) and not (place / MANIFEST).is_file():
+    if any(place.iterdir()) and not _is_ours(place / MANIFEST):
         raise ArtifactError(
             place, "holds other files and is not replaced", mend="name an empty or a new folder"
         )
+
+
+def _is_ours(manifest: Path) -> bool:
+    """Whether a manifest is one of ours, damaged or not: other programs write such files too."""
+    if not manifest.is_file():
+        return False
+    with manifest.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
 
 
 def _swap(fresh: Path, place: Path) -> None:

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from boleir.codegen import artifact_folder
-from boleir.codegen.artifact_folder import FORMAT, MANIFEST, ArtifactError, read, write
+from boleir.codegen.artifact_folder import (
+    FORMAT,
+    MANIFEST,
+    ArtifactError,
+    check_replaceable,
+    read,
+    write,
+)
 from boleir.errors import CacheError
 from tests.codegen.sample import ADD, SOURCE, artifact, launch
 
@@ -149,6 +156,29 @@ def test_foreign_content_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     with pytest.raises(ArtifactError, match="is not a folder"):
         write(artifact("sm_90"), tmp_path / "thesis.tex")
+
+
+def test_manifests_of_other_programs_are_foreign_content(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "an extension of a browser"}')
+    with pytest.raises(ArtifactError, match="holds other files"):
+        write(artifact("sm_90"), tmp_path)
+
+
+def test_a_damaged_folder_is_replaced(folder: Path) -> None:
+    manifest = folder / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:100])
+    assert read(write(artifact("sm_90"), folder)).name == "sample"
+
+
+def test_a_place_that_cannot_be_written_is_named_before_compiling(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match=r"cannot be written: .*file is no folder"):
+        check_replaceable(tmp_path / "file" / "below" / "out")
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if not os.access(tmp_path / "locked", os.W_OK):  # everything is open to the superuser
+        with pytest.raises(ArtifactError, match="locked is no folder to write to"):
+            check_replaceable(tmp_path / "locked" / "out")
+    check_replaceable(tmp_path / "not" / "yet")
 
 
 def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
