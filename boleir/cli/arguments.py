@@ -7,10 +7,11 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from boleir.errors import SpecError, TreeError
+from boleir.errors import BoleirError, SpecError, TreeError
 
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
@@ -33,9 +34,14 @@ def find_recurrence(text: str) -> Recurrence:
     """
     from boleir.library import load, load_module
 
-    path, _, name = text.partition(":")
-    if not name:
+    path, colon, name = text.partition(":")
+    if not colon:
         return load(text)
+    if not name or not path:
+        raise SpecError(
+            f"{text!r} names no recurrence",
+            mend="gdn (shipped), my.bole, my.bole:name or module:function",
+        )
     if path.endswith(".bole"):
         return load_module(path).recurrence(name)
     return _from_module(path, name)
@@ -47,22 +53,45 @@ def _from_module(module: str, name: str) -> Recurrence:
 
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+    if module.startswith("."):
+        raise SpecError(f"{module}: name the module in full, without leading dots")
     try:
-        found = getattr(import_module(module), name)
+        imported = import_module(module)
     except ModuleNotFoundError as error:
         raise SpecError(f"{module}:{name}: no module named {error.name!r}") from error
-    except AttributeError as error:
-        raise SpecError(f"{module} has no {name!r}") from error
+    except BoleirError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _failed(error, f"{module} cannot be imported") from error
+    if not hasattr(imported, name):
+        raise SpecError(f"{module} has no {name!r}")
+    found = getattr(imported, name)
     if inspect.isfunction(found):
         from boleir.language.tracing import trace
 
-        return trace(found)
+        try:
+            return trace(found)
+        except BoleirError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _failed(error, f"{module}:{name} fails") from error
     if not isinstance(found, Recurrence):
         raise SpecError(
             f"{module}:{name} is a {type(found).__name__}, not a recurrence",
             mend="decorate the function with @boleir.recurrence",
         )
     return found
+
+
+def _failed(error: BaseException, what: str) -> SpecError:
+    """The user's own code failed: what, where and why, in one line."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    reason = " ".join(str(error).split())
+    where = "" if isinstance(error, SyntaxError) else f" ({place.filename}:{place.lineno})"
+    return SpecError(
+        f"{what}: {type(error).__name__}{': ' if reason else ''}{reason}{where}",
+        mend="run again with --debug for the traceback",
+    )
 
 
 def pair_of_integers(text: str, separator: str) -> tuple[int, int]:

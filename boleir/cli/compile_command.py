@@ -131,7 +131,7 @@ def shapes(args: argparse.Namespace) -> Shapes:
     """The sizes asked for; a tree given brings its own bounds. Raises `RequestError`."""
     from boleir.codegen.request import Shapes
 
-    tree = find_tree(args.tree) if args.tree else None
+    tree = None if args.tree is None else find_tree(args.tree)
     return Shapes(
         key_heads=args.heads[0],
         value_heads=args.heads[1],

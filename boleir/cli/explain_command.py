@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Derive and print."""
     recurrence = find_recurrence(args.recurrence)
-    tree = static_tree(args.tree) if args.tree else None
+    tree = None if args.tree is None else static_tree(args.tree)
     from boleir.derive.derive import derive
 
     form = derive(recurrence)

@@ -6,6 +6,7 @@ Status 0: done. 1: the command failed, and says why in one line. 2: wrong usage.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -67,7 +68,29 @@ def _version() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `bolec` with `argv` (default: the process's own arguments) and return its status."""
+    _prepare_streams()
     args = build_parser().parse_args(join_parents(sys.argv[1:] if argv is None else argv))
+    try:
+        return _run(args)
+    except BrokenPipeError:
+        # The reader of our output left; keep the interpreter from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _prepare_streams() -> None:
+    """Let nothing that is printed fail: not a closed stream, not a letter it has no code for."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Run the command; every failure but a broken pipe is reported here."""
     try:
         status: int | None = args.run(args)
         sys.stdout.flush()
@@ -76,9 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bolec: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output left; keep the interpreter from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        raise
     except Exception as error:
         return _report(error, args)
 
@@ -103,6 +124,7 @@ def _report(error: Exception, args: argparse.Namespace) -> int:
     text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
     if args.json:
         print_json({"error": {"type": type(error).__name__, "message": text}})
+        sys.stdout.flush()
     print(f"bolec {args.command}: {text}", file=sys.stderr)
     if not known and not args.debug:
         print("  run again with --debug for the traceback", file=sys.stderr)

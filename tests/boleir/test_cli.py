@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -165,6 +167,23 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("exec >&-; {} explain gdn", 0),
+        ("exec 2>&-; {} explain nothing", 1),
+        ("PYTHONIOENCODING=ascii {} explain gdn | grep -q u2", 0),
+        ("{} explain nothing --json | true; exit ${{PIPESTATUS[0]}}", 1),
+    ],
+)
+def test_odd_streams_are_no_traceback(command: str, status: int) -> None:
+    line = command.format(f"{sys.executable} -m boleir")
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert done.returncode == status
+
+
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\nfrom boleir.cli.main import build_parser\nbuild_parser().format_help()\n"
@@ -200,11 +219,49 @@ def test_recurrences_by_name_file_and_object(
         ("no_such_module_here:x", "no module named 'no_such_module_here'"),
         ("json:nothing", "json has no 'nothing'"),
         ("json:__name__", "is a str, not a recurrence"),
+        ("json:", "'json:' names no recurrence"),
+        ("my.bole:", "'my.bole:' names no recurrence"),
+        (":f", "':f' names no recurrence"),
+        ("..json:f", "without leading dots"),
     ],
 )
 def test_recurrences_that_are_none(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         arguments.find_recurrence(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("raise RuntimeError('two\\nlines')", "cannot be imported: RuntimeError: two lines (.*:1)"),
+        ("import sys; sys.exit(3)", "cannot be imported: SystemExit: 3"),
+        ("import json; json.nothing", "cannot be imported: AttributeError: module 'json'"),
+        ("def f(:", "cannot be imported: SyntaxError: invalid syntax"),
+        ("import boleir\nboleir.load('nothing')", "no shipped recurrence 'nothing'"),
+        (
+            "def f(S, q):\n    raise KeyError('mine')",
+            "broken_rules:f fails: KeyError: 'mine' (.*:2)",
+        ),
+    ],
+)
+def test_a_failure_in_the_users_module_is_his_own(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "broken_rules", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    importlib.invalidate_caches()
+    Path("broken_rules.py").write_text(text)
+    with pytest.raises(SpecError) as caught:
+        arguments.find_recurrence("broken_rules:f")
+    assert re.search(re.escape(message).replace(re.escape(".*"), ".*"), caught.value.message)
+
+
+def test_an_empty_tree_is_no_tree(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("explain", "compile"):
+        assert main([command, "gdn", "--tree", ""]) == 1
+        assert "'' is no tree" in capsys.readouterr().err
 
 
 def test_trees() -> None:
