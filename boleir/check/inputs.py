@@ -198,7 +198,12 @@ class _Maker:
     def __post_init__(self) -> None:
         for item in self.form.recurrence.inputs:
             scale = 0.5 if item.per is Per.HEAD else 1.0
-            self.inputs[item.name] = scale * self.rng.normal(size=self._size(item))
+            drawn = scale * self.rng.normal(size=self._size(item))
+            if item.per is Per.HEAD and item.kind is Kind.KEY:
+                # of a key head, whose value heads have to agree about it
+                group = self.shape.value_heads // self.shape.key_heads
+                drawn = np.repeat(drawn[::group], group, axis=0)
+            self.inputs[item.name] = drawn
         for item, width in convolved(self.form):
             channels = int(np.prod(self._size(item)[1:]))
             self.weights[item.name] = self.rng.normal(size=(channels, width)) / np.sqrt(width)

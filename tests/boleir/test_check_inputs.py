@@ -169,6 +169,14 @@ def test_shapes_and_an_own_tree() -> None:
     assert [x.name for x in addressing(closed)] == ["k"]
 
 
+def test_value_heads_of_a_key_head_agree_about_its_parameters() -> None:
+    drawn = sample(form("kda"), Case(), Shape(2, 6, 12, 7))
+    bias = drawn.inputs["dt_bias"].reshape(2, 3, 12)
+    assert (bias == bias[:, :1]).all()
+    assert (bias[0] != bias[1]).all()
+    assert len(set(drawn.inputs["A_log"].ravel())) == 6
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown tree"):
         tree("bush", 3, np.random.default_rng(0))
