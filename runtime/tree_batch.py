@@ -104,7 +104,7 @@ class TreeBatch:
             on_host(parents),
             on_host(cu_nodes),
             max_nodes=MAX_NODES if max_nodes is None else _node_bound(max_nodes),
-            max_depth=max_depth,
+            max_depth=None if max_depth is None else _depth_bound(max_depth),
         )
         nodes = max(1, ragged.max_nodes) if max_nodes is None else max_nodes
         depth = ragged.max_depth if max_depth is None else max_depth
@@ -411,6 +411,12 @@ class _Bounds(NamedTuple):
 def _node_bound(value: int) -> int:
     if not isinstance(value, int) or not 1 <= value <= MAX_NODES:
         raise TreeError(f"max_nodes must be a whole number from 1 to {MAX_NODES}, got {value!r}")
+    return value
+
+
+def _depth_bound(value: int) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise TreeError(f"max_depth must be a whole number from 0 on, got {value!r}")
     return value
 
 

@@ -163,6 +163,7 @@ def test_from_eagle() -> None:
         (lambda: TreeBatch.from_sglang([[1, -1]], [[-1, 1]]), LinkError, (0, 1)),
         (lambda: TreeBatch.from_trees([], max_nodes=257), TreeError, (None, None)),
         (lambda: TreeBatch.from_trees([], max_nodes=0), TreeError, (None, None)),
+        (lambda: TreeBatch.from_trees([], max_depth=-1), TreeError, (None, None)),
         (lambda: TreeBatch.from_trees([], conv_width=0), TreeError, (None, None)),
         (lambda: TreeBatch.empty(-1, 16), TreeError, (None, None)),
     ],
