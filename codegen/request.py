@@ -4,6 +4,7 @@ trees."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any
 
 from boleir.errors import ScheduleError
@@ -41,7 +42,12 @@ class Shapes:
     """Format of outputs; None for that of the vectors."""
 
     def __post_init__(self) -> None:
-        for name in ("key_heads", "value_heads", "d_k", "d_v", "max_nodes"):
+        sizes = ("key_heads", "value_heads", "d_k", "d_v", "max_nodes")
+        for name in (*sizes, "max_depth"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral):
+                raise RequestError(f"{name} must be a whole number, not {value!r}")
+        for name in sizes:
             if getattr(self, name) < 1:
                 raise RequestError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.value_heads % self.key_heads:

@@ -10,7 +10,7 @@ import torch
 
 from boleir.codegen.artifact import Artifact
 from boleir.codegen.interface import Interface, interface_of
-from boleir.errors import CacheError, CompileError
+from boleir.errors import CacheError, CompileError, ScheduleError
 from boleir.runtime.jit import compiled, interpreted, interpreting
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.program import SIZES, BinaryProgram
@@ -34,9 +34,9 @@ def compile(
     d_v: int,
     max_nodes: int | None = None,
     max_depth: int | None = None,
-    dtype: str | None = None,
-    state_dtype: str = "float32",
-    out_dtype: str | None = None,
+    dtype: str | torch.dtype | None = None,
+    state_dtype: str | torch.dtype = "float32",
+    out_dtype: str | torch.dtype | None = None,
     target: str | Target | None = None,
     schedule: Schedule | None = None,
     batch: int = 1,
@@ -51,7 +51,7 @@ def compile(
         max_nodes, max_depth: bounds of every request's tree, 64 nodes (at most 256) and max_nodes
             - 1 edges below a root by default. Not given with `tree`.
         dtype: of token inputs and convolution windows: "bfloat16" (by default), "float16" or
-            "float32" (by default when interpreted).
+            "float32" (by default when interpreted); torch's own names are taken too.
         state_dtype, out_dtype: of the states and of the outputs (by default that of the inputs).
         target: the GPU to compile for, such as "sm_90" (`boleir.codegen.targets` lists them); by
             default the one present. With TRITON_INTERPRET=1 and no target, kernels are interpreted
@@ -66,18 +66,25 @@ def compile(
     """
     from boleir.codegen.pipeline import lower
     from boleir.codegen.request import Shapes
+    from boleir.library import resolve
 
-    if isinstance(recurrence, str):
-        from boleir.library import load
-
-        recurrence = load(recurrence)
+    recurrence = resolve(recurrence)
     interpret = target is None and interpreting()
     chosen = None if interpret else _target(target)
-    dtype = dtype or ("float32" if interpret else "bfloat16")
     nodes, depth, parents = _bounds(tree, max_nodes, max_depth)
     shapes = Shapes(
-        key_heads, value_heads, d_k, d_v, nodes, depth, dtype, state_dtype, parents, out_dtype
+        key_heads,
+        value_heads,
+        d_k,
+        d_v,
+        nodes,
+        depth,
+        _spelled(dtype) or ("float32" if interpret else "bfloat16"),
+        _spelled(state_dtype) or "float32",
+        parents,
+        _spelled(out_dtype),
     )
+    _require_schedule(schedule)
     if interpret:
         _refuse_interpreted(shapes)
         schedule = schedule or _exact_schedule(recurrence, shapes)
@@ -203,6 +210,21 @@ def _bounds(
             mend="boleir.parents(-1, 0, 0)",
         )
     return tree.max_nodes, tree.max_depth, getattr(tree, "parents", None)
+
+
+def _spelled(dtype: str | torch.dtype | None) -> str | None:
+    """The name of a format."""
+    return str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
+
+
+def _require_schedule(schedule: object) -> None:
+    from boleir.codegen.schedule import Schedule
+
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise ScheduleError(
+            f"schedule is a {type(schedule).__name__}, expected a Schedule",
+            mend="boleir.codegen.schedule.Schedule(solver='horner', ...)",
+        )
 
 
 def _exact_schedule(recurrence: Recurrence, shapes: Shapes) -> Schedule:

@@ -25,11 +25,9 @@ def derive(recurrence: Recurrence | str) -> ClosedForm:
     Raises a `boleir.derive.refusals.Refusal` (a `DerivationError`) when the recurrence lies outside
     the family, with the offending term, its place, the reason and the nearest accepted form.
     """
-    if isinstance(recurrence, str):
-        from boleir.library import load
+    from boleir.library import resolve
 
-        recurrence = load(recurrence)
-    return from_normal_form(assemble(recurrence))
+    return from_normal_form(assemble(resolve(recurrence)))
 
 
 def from_normal_form(form: NormalForm) -> ClosedForm:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from boleir.errors import SpecError
 from boleir.language.errors import UnknownName, UnknownRecurrence, did_you_mean
 
 if TYPE_CHECKING:
@@ -48,6 +49,21 @@ def load(name: str | Path) -> Recurrence:
             f"{name}: which recurrence? declared are: {declared}",
             mend=f"name one of them '{stem}', or use load_module",
         ) from None
+
+
+def resolve(recurrence: Recurrence | str) -> Recurrence:
+    """A recurrence, or the one that `load` gives for a name. Raises `SpecError` for anything
+    else."""
+    from boleir.ir import Recurrence
+
+    if isinstance(recurrence, str):
+        return load(recurrence)
+    if not isinstance(recurrence, Recurrence):
+        raise SpecError(
+            f"a {type(recurrence).__name__} is no recurrence",
+            mend="decorate a function with @boleir.recurrence; boleir.parse reads text",
+        )
+    return recurrence
 
 
 def load_module(name: str | Path) -> Module:

@@ -277,6 +277,8 @@ def test_a_name_stands_for_the_shipped_recurrence() -> None:
     assert str(bole.derive("delta_rule")) == str(derive(bole.load("delta_rule")))
     with pytest.raises(bole.SpecError, match="no shipped recurrence 'delta'"):
         derive("delta")
+    with pytest.raises(bole.SpecError, match="a function is no recurrence"):
+        derive(lambda S, q: (S, S.T @ q))  # type: ignore[arg-type]
 
 
 def test_right_acting_describes_the_transposed_state() -> None:

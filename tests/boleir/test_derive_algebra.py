@@ -57,7 +57,6 @@ def test_terms_that_share_much_are_ranked_by_spellings_of_bounded_length() -> No
         second = Call(Kind.HEAD, "exp", Mul(Kind.HEAD, second, second))
     assert len(rank(first)[2]) < 10_000
     assert rank(first) != rank(second)
-    assert rank(first) == rank(Call(Kind.HEAD, "exp", first.children[0]))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -195,6 +195,8 @@ def test_a_footprint_above_the_limit_is_refused_by_name() -> None:
         ({"max_nodes": 257}, "max_nodes 257 is above 256"),
         ({"max_depth": 40}, "max_depth must lie in 0..max_nodes-1"),
         ({"max_depth": -1}, "max_depth must lie in"),
+        ({"d_v": "16"}, "d_v must be a whole number, not '16'"),
+        ({"max_depth": None}, "max_depth must be a whole number, not None"),
         ({"d_k": 513}, "d_k 513 is above 512"),
         ({"dtype": "int8"}, "dtype 'int8' is not one of"),
         ({"out_dtype": "int8"}, "out_dtype 'int8' is not one of"),

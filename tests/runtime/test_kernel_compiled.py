@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import boleir
-from boleir.errors import CacheError, CompileError, LaunchError
+from boleir.errors import CacheError, CompileError, LaunchError, ScheduleError, SpecError
 from boleir.runtime.kernel import Kernel
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -102,7 +102,14 @@ def test_what_cannot_be_compiled_is_refused_with_a_mend(monkeypatch: pytest.Monk
     with pytest.raises(CompileError, match="tree is a tuple") as refused:
         boleir.compile("gdn", target="sm_90", tree=(-1, 0, 0), **unbounded)
     assert "boleir.parents(-1, 0, 0)" in str(refused.value)
+    with pytest.raises(ScheduleError, match="schedule is a int, expected a Schedule"):
+        boleir.compile("gdn", target="sm_90", schedule=3, **SIZES)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="a function is no recurrence") as unknown:
+        boleir.compile(lambda S, q: (S, S.T @ q), target="sm_90", **SIZES)  # type: ignore[arg-type]
+    assert "@boleir.recurrence" in str(unknown.value)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(CompileError, match="bfloat16: the interpreter computes wrong numbers"):
+        boleir.compile("gdn", dtype=torch.bfloat16, **SIZES)
     with pytest.raises(CompileError, match="bfloat16: the interpreter computes wrong numbers"):
         boleir.compile("gdn", dtype="bfloat16", **SIZES)
 
