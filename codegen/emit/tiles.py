@@ -11,6 +11,16 @@ from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
 
 
+def _is_finite(scalar: Scalar, name: str) -> str:
+    """Whether a row scalar, and what it was computed from, is finite.
+
+    The inverse root of an infinite square is zero, which no finite vector gives.
+    """
+    if isinstance(scalar.expr, Call) and scalar.expr.fn == "rsqrt":
+        return f"({name} > 0.0) & ({name} < {LARGEST})"
+    return f"tl.abs({name}) < {LARGEST}"
+
+
 class Tiles(Vectors):
     """Everything of a token that a kernel multiplies: vectors, row scalars, their products."""
 
@@ -35,10 +45,10 @@ class Tiles(Vectors):
     def scalars(self, b: int) -> None:
         """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
-        names = [self.row_scalar(scalar, b) for scalar in c.scalars_needed]
-        names += self.decay_rows(b)
+        tests = [_is_finite(scalar, self.row_scalar(scalar, b)) for scalar in c.scalars_needed]
+        tests += [f"tl.abs({name}) < {LARGEST}" for name in self.decay_rows(b)]
         finite, node = c.block("finite", b), c.block("node", b)
-        tests = [f"tl.abs({name}) < {LARGEST}" for name in names] or [f"{node} >= 0"]
+        tests = tests or [f"{node} >= 0"]
         w.comment("nodes with an input that is not finite, as bits of a word")
         w.let(finite, conjunction(*tests))
         bits = f"tl.where({finite}, 0, 1).to(tl.int64) << ({node} & 63).to(tl.int64)"

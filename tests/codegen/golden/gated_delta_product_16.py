@@ -311,8 +311,9 @@ def verify(
     c_rest_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     # nodes with an input that is not finite, as bits of a word
-    finite = ((tl.abs(sigmoid_b1) < 3.0e38) & (tl.abs(norm_k1) < 3.0e38) & (tl.abs(sigmoid_b2) < 3.0e38)
-        & (tl.abs(scaled_b2) < 3.0e38) & (tl.abs(norm_k2) < 3.0e38) & (tl.abs(norm_q) < 3.0e38)
+    finite = ((tl.abs(sigmoid_b1) < 3.0e38) & ((norm_k1 > 0.0) & (norm_k1 < 3.0e38))
+        & (tl.abs(sigmoid_b2) < 3.0e38) & (tl.abs(scaled_b2) < 3.0e38)
+        & ((norm_k2 > 0.0) & (norm_k2 < 3.0e38)) & ((norm_q > 0.0) & (norm_q < 3.0e38))
         & (tl.abs(guard_v1) < 3.0e38) & (tl.abs(guard_v2) < 3.0e38) & (tl.abs(c) < 3.0e38))
     bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
 

@@ -375,8 +375,8 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, mixed, rows, capacit
     c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     # nodes with an input that is not finite, as bits of a word
-    finite = ((tl.abs(beta) < 3.0e38) & (tl.abs(norm_k) < 3.0e38) & (tl.abs(norm_q) < 3.0e38)
-        & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))
+    finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
+        & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))
     bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
 
     # right side: R = r - P (e^T S_pre)

@@ -235,8 +235,8 @@ def factors(
     gates_size = (tl.sum(tl.abs(gates_c0), axis=1) + tl.sum(tl.abs(gates_c1), axis=1)
         + tl.sum(tl.abs(gates_c2), axis=1) + tl.sum(tl.abs(gates_c3), axis=1))
     # nodes with an input that is not finite, as bits of a word
-    finite = ((tl.abs(exp_A_log) < 3.0e38) & (tl.abs(beta) < 3.0e38) & (tl.abs(norm_k) < 3.0e38)
-        & (tl.abs(norm_q) < 3.0e38) & (tl.abs(guard_q) < 3.0e38) & (tl.abs(guard_k) < 3.0e38)
+    finite = ((tl.abs(exp_A_log) < 3.0e38) & (tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
+        & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_q) < 3.0e38) & (tl.abs(guard_k) < 3.0e38)
         & (tl.abs(guard_f) < 3.0e38) & (tl.abs(gates_size) < 3.0e38))
     bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
 

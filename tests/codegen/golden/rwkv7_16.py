@@ -188,8 +188,9 @@ def factors(
     gates_c1 = tl.where(inside[:, None], scaled_decay_c1, 1.0)
     gates_size = tl.sum(tl.abs(gates_c0), axis=1) + tl.sum(tl.abs(gates_c1), axis=1)
     # nodes with an input that is not finite, as bits of a word
-    finite = ((tl.abs(rsqrt_k) < 3.0e38) & (tl.abs(guard_r) < 3.0e38) & (tl.abs(guard_w) < 3.0e38)
-        & (tl.abs(guard_k) < 3.0e38) & (tl.abs(guard_a) < 3.0e38) & (tl.abs(gates_size) < 3.0e38))
+    finite = (((rsqrt_k > 0.0) & (rsqrt_k < 3.0e38)) & (tl.abs(guard_r) < 3.0e38)
+        & (tl.abs(guard_w) < 3.0e38) & (tl.abs(guard_k) < 3.0e38) & (tl.abs(guard_a) < 3.0e38)
+        & (tl.abs(gates_size) < 3.0e38))
     bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
 
     # for the value kernel: what multiplies rows, NaN below a non-finite input
