@@ -222,6 +222,15 @@ def _refuse(form: NormalForm) -> None:
                 span=item.span,
                 mend="give the input another name",
             )
+    recurrence = form.recurrence
+    nodes = walk(recurrence.update, recurrence.output)
+    widths = sorted({node.width for node in nodes if isinstance(node, Conv)})
+    if len(widths) > 1:
+        raise NoKernel(
+            f"{name} convolves with widths {' and '.join(map(str, widths))}; kernels keep one "
+            "window for all convolved inputs",
+            mend="one width, with leading zero weights for the shorter",
+        )
 
 
 def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:

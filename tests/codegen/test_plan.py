@@ -130,6 +130,18 @@ def test_classes_without_a_kernel_are_named() -> None:
         plan_of("gated_oja")
 
 
+def test_convolutions_of_two_widths_are_refused() -> None:
+    text = """\
+recurrence two_widths(q: key, k: key, v: value)
+  q = causal_conv(q, width=4)
+  k = causal_conv(k, width=3)
+  S = S + k v^T
+  out S^T q
+"""
+    with pytest.raises(NoKernel, match="widths 3 and 4"):
+        make_plan(derive(boleir.parse(text)).normal, 16, 16, 1, 1)
+
+
 def test_scalars_are_unique_and_leave_inputs_their_names() -> None:
     for name in ("gdn", "iplr", "mamba2", "gated_delta_product", "hostile_names", "two_pairs"):
         plan = plan_of(name)
