@@ -195,6 +195,13 @@ def check_requests(name: str, tensor: torch.Tensor, requests: int, device: torch
         raise ArgumentError(name, f"is {_shape(tensor.shape)}, expected contiguous [{requests}]")
 
 
+def check_slots(name: str, slots: torch.Tensor, requests: int, layer: PoolLayer) -> None:
+    """Refuse slots beyond the pool. Reads the numbers: only where that is no wait for a GPU."""
+    highest = int(slots[:requests].max()) if requests else -1
+    if highest >= layer.slots:
+        raise ArgumentError(name, f"holds {highest}, the pool has slots 0 to {layer.slots - 1}")
+
+
 def misaligned(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> ArgumentError:
     """The error for the first tensor whose address is not a multiple of 16 bytes."""
     for name, tensor in zip(names, tensors, strict=True):

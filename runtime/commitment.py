@@ -13,6 +13,7 @@ from boleir.runtime.arguments import (
     check_inputs,
     check_pool,
     check_requests,
+    check_slots,
     misaligned,
     require,
 )
@@ -74,6 +75,9 @@ class Commitment:
         found = self._known.get(tuple(key))
         if found is None:
             found = self._check(tuple(key), factors, layers, rows)
+        if self._interpreted:
+            for name, row in zip(ROWS[1:4], rows[1:4], strict=True):
+                check_slots(name, row, tree.num_requests, layers[0])
         table = workspace.tables.get(self._table(factors, layers))
         self._run(table, len(factors), rows, (tree.cu_nodes, tree.ancestors, tree.near), found)
 

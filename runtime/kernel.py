@@ -167,6 +167,8 @@ class Kernel:
                 bytes.
             pool_layer: states and convolution windows of this layer.
             slots: int32 [B], the slot of every request; -1 for a padding row, whose outputs are 0.
+                That they lie in the pool is checked only when interpreted: on a GPU the numbers are
+                not read back.
             workspace: buffers to use; allocated when None.
             layer: which of the workspace's layers this is.
             out: [N, value_heads, d_v] in `interface.out_dtype`, written; allocated when None.

@@ -19,6 +19,7 @@ from boleir.runtime.arguments import (
     check_out,
     check_pool,
     check_requests,
+    check_slots,
     check_static,
     check_tree,
     input_names,
@@ -129,6 +130,7 @@ class Verification:
             out = torch.empty(bound.call.out_shape, dtype=self._out_dtype, device=self._device)
         scratch = workspace.layer(layer)
         if self._interpreted:
+            check_slots("slots", slots, trees.requests, pool_layer)
             own: list[Any] = [*given, slots, out]
             values = [*own, *trees.values, *scratch.tensors, *pool_layer.tensors, *bound.integers]
             pointers: tuple[int, ...] = tuple(map(_ADDRESS, self._row(values)))

@@ -367,6 +367,18 @@ def test_a_commit_takes_only_what_this_kernel_verified(call: Call) -> None:
             call.kernel.commit(given, accepted, pool, call.slots)
 
 
+def test_slots_beyond_the_pool_are_refused_where_they_can_be_read(call: Call) -> None:
+    factors, accepted = _round(call, layers=1), torch.zeros(3, dtype=INT)
+    beyond = torch.tensor([0, 4, -1], dtype=INT)
+    for name in ("target_slots", "track_slots"):
+        options = {name: beyond} | ({"track_nodes": accepted} if name == "track_slots" else {})
+        with pytest.raises(LaunchError, match=f"{name} holds 4, the pool has slots 0 to 3"):
+            call.kernel.commit(factors, accepted, call.pool.layer(0), call.slots, **options)
+    call.slots = beyond
+    with pytest.raises(LaunchError, match="slots holds 4, the pool has slots 0 to 3"):
+        call.verify()
+
+
 def test_track_nodes_and_slots_go_together(call: Call) -> None:
     factors, accepted = _round(call, layers=1), torch.zeros(3, dtype=INT)
     for name, absent in (("track_nodes", "track_slots"), ("track_slots", "track_nodes")):
