@@ -136,15 +136,10 @@ def wanted_keys(recurrence: Recurrence, args: argparse.Namespace) -> list[Tuning
 def find_target(name: str | None) -> Target:
     """The target called so, by default that of the GPU present, else sm_90."""
     from boleir.codegen.targets import target
+    from boleir.runtime.present import present_target
 
-    if name is None:
-        import torch
-
-        if torch.cuda.is_available():
-            from boleir.runtime.loader import device_target
-
-            return device_target(torch.cuda.current_device())
-    return target(name or "sm_90")
+    here = present_target() if name is None else None
+    return here or target(name or "sm_90")
 
 
 def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namespace) -> int:

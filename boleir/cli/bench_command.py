@@ -48,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hand over to the runner. Raises `NoBenchmarks`."""
     main = find_runner()
-    import torch
+    from boleir.runtime.present import gpu_is_present
 
-    if not torch.cuda.is_available():
+    if not gpu_is_present():
         raise NoBenchmarks("no GPU found: times mean something only on one")
     return main(runner_arguments(args)) or 0
 
