@@ -144,21 +144,24 @@ def test_interruption_is_status_130(
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_a_real_run_and_its_compilers() -> None:
+def test_ctrl_c_ends_a_real_run_and_its_compilers(tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
     process = subprocess.Popen(
-        [sys.executable, "-m", "boleir", "doctor"],
+        [sys.executable, "-m", "boleir", "compile", "gdn", "--target", "sm_80", "--out", folder],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     assert process.stderr is not None
-    assert process.stderr.readline() == "asking torch for GPUs\n"
+    while not process.stderr.readline().startswith("compiling"):
+        assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "bolec: interrupted"
     assert "Traceback" not in errors
+    assert not folder.exists()
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:
