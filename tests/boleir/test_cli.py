@@ -152,6 +152,8 @@ def test_ctrl_c_ends_a_real_run_and_its_compilers(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # a shell's background jobs ignore the signal, and so would their children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     while not process.stderr.readline().startswith("compiling"):
