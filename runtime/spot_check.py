@@ -19,7 +19,6 @@ from boleir.runtime.check_kernel import KernelUnderCheck
 from boleir.trees.shapes import random
 
 if TYPE_CHECKING:
-    from boleir.check.inputs import Sample
     from boleir.ir import Expr, Recurrence
     from boleir.oracle.values import Array
     from boleir.runtime.kernel import Kernel
@@ -73,7 +72,8 @@ def errors_of(kernel: Kernel, recurrence: Recurrence, seed: int = 0) -> tuple[fl
     drawn = replace(drawn, state=_rounding(face.state_dtype)(drawn.state))
     run = KernelUnderCheck(kernel)
     out = run(drawn)
-    walk = sequential(recurrence, **drawn.arguments, stored=_stored(run, recurrence, drawn))
+    stored = None if run.mixed is None else stored_values(kernel, recurrence, run.mixed)
+    walk = sequential(recurrence, **drawn.arguments, stored=stored)
     outputs = float(node_errors(out.output, walk.output).max())
     assert out.state is not None
     state = walk.states[drawn.accepted]
@@ -91,15 +91,15 @@ def _rounding(dtype: str) -> Callable[[Array], Array]:
     return rounded
 
 
-def _stored(run: KernelUnderCheck, recurrence: Recurrence, drawn: Sample) -> dict[Expr, Array]:
-    """The convolved inputs as the kernels kept them."""
-    face, at = run.kernel.interface, 0
+def stored_values(kernel: Kernel, recurrence: Recurrence, mixed: torch.Tensor) -> dict[Expr, Array]:
+    """Rows [nodes, channels] of convolved inputs as `kernel` kept them, as values of their
+    expressions [nodes, heads, width]."""
+    face, at = kernel.interface, 0
     found: dict[Expr, Array] = {}
     nodes = stored_expressions(recurrence)
     for name in face.convolved:
         item = next(x for x in face.inputs if x.name == name)
-        assert run.mixed is not None
-        rows = run.mixed[: len(drawn.parents), at : at + item.channels].double().cpu().numpy()
-        found[nodes[name]] = np.reshape(rows, (len(drawn.parents), *item.shape))
+        rows = mixed[:, at : at + item.channels].double().cpu().numpy()
+        found[nodes[name]] = np.reshape(rows, (len(rows), *item.shape))
         at += item.channels
     return found

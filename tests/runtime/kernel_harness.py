@@ -20,9 +20,10 @@ from boleir.check.inputs import Case, Sample, Shape, sample
 from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
 from boleir.ir import Expr
-from boleir.oracle import evaluate, sequential, stored_expressions
+from boleir.oracle import evaluate, sequential
 from boleir.runtime.kernel import Factors, Kernel
 from boleir.runtime.pool import PoolLayer
+from boleir.runtime.spot_check import stored_values
 from boleir.runtime.tree_batch import TreeBatch
 
 GUARD = 64
@@ -278,14 +279,7 @@ class Harness:
 
     def stored(self, mixed: torch.Tensor) -> dict[Expr, Any]:
         """Rows of convolved inputs as values of their expressions."""
-        face, at, found = self.kernel.interface, 0, {}
-        nodes = stored_expressions(self.recurrence)
-        for name in face.convolved:
-            item = next(x for x in face.inputs if x.name == name)
-            rows = mixed[:, at : at + item.channels].double().cpu().numpy()
-            found[nodes[name]] = rows.reshape(len(rows), *item.shape)
-            at += item.channels
-        return found
+        return stored_values(self.kernel, self.recurrence, mixed)
 
     def walk(self, batch: Batch, b: int) -> Any:
         """The float64 walk of request `b` from what the last verification stored."""
