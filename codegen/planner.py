@@ -18,7 +18,7 @@ from boleir.codegen.rewrite import (
 from boleir.derive.normal_form import NormalForm, Pair, Write
 from boleir.derive.structure import is_zero, reads_update
 from boleir.functions import FUNCTIONS
-from boleir.ir import Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
+from boleir.ir import Add, Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
 
 
 @dataclass(slots=True)
@@ -92,15 +92,13 @@ class _Planner:
             self._scalars_inside(base)
         return Operand(constant, names, base)
 
-    def guard(self, item: Input, *, alone: bool = False) -> None:
-        """Make sure that a row scalar sees every entry of a vector, so that one that is not finite
-        is noticed: if `alone` the sum of squares itself, since the inverse norm of an infinite
-        vector is zero."""
+    def guard(self, item: Input) -> None:
+        """Make sure that a row scalar tells whether every entry of a vector is finite: its sum of
+        squares, or the inverse root of that, which is zero for an infinite vector."""
         if item.kind is Kind.HEAD:
             return
         square = Dot(Kind.HEAD, item, item)
-        exprs = [scalar.expr for scalar in self.scalars.values()]
-        if square not in (exprs if alone else walk(*exprs)):
+        if not any(_tells(scalar.expr, square) for scalar in self.scalars.values()):
             name = self.scalar(replace(square, hint=f"guard_{item.hint or item.name}"))
             self.scalars[square.key] = replace(
                 self.scalars[square.key], name=name, watches=item.kind
@@ -167,7 +165,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
     ]
     tokens = tuple(raw) + tuple(m.item for m in planner.mixed.values())
     for item in tokens:
-        planner.guard(item, alone=per_key)
+        planner.guard(item)
     return Plan(
         form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
         tuple(planner.scalars.values()), log_decay, key_decay, pairs, writes, query,
@@ -204,6 +202,14 @@ _LOCALS = frozenset(
 def is_local(name: str) -> bool:
     """Whether emitted kernels may have a variable `name` of their own."""
     return name.rstrip("0123456789") in _LOCALS
+
+
+def _tells(scalar: Expr, square: Expr) -> bool:
+    """Whether a row scalar shows that `square` is not finite: other functions may hide it."""
+    if isinstance(scalar, Call) and scalar.fn == "rsqrt":
+        inner = scalar.arg.left if isinstance(scalar.arg, Add) else scalar.arg
+        return inner == square
+    return scalar == square
 
 
 def _refuse(form: NormalForm) -> None:
