@@ -45,7 +45,7 @@ def named(name: str) -> Any:
 
 @pytest.fixture
 def timer(starts: Path) -> Any:
-    made = WorkerTimer(timeout=1.0, start=30.0, worker="tests.runtime.misbehaving_timer")
+    made = WorkerTimer(timeout=3.0, start=120.0, worker="tests.runtime.misbehaving_timer")
     yield made
     made.close()
 
