@@ -17,9 +17,10 @@ from boleir.runtime.arguments import (
     misaligned,
     require,
 )
+from boleir.runtime.call_records import Factors
 from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
-from boleir.runtime.verification import POOL, Factors, Verification
+from boleir.runtime.verification import POOL, Verification
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from ctypes import c_int, c_uint, c_void_p
 from typing import Any, Protocol
 
@@ -50,6 +51,11 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
+Launch = Callable[[int, int, int, None], int]
+"""Takes the address of a `LaunchConfig`, a kernel's handle, the address of pointers to its values,
+and no further options; the driver's status, 0 for success."""
+
+
 class Driver(Protocol):
     """What the loader and the launcher ask of a driver; tests provide their own."""
 
@@ -65,8 +71,9 @@ class Driver(Protocol):
     def allow_shared(self, function: int, size: int) -> None:
         """Let a kernel use `size` bytes of dynamic shared memory."""
 
-    def launch(self, config: Any, function: int, parameters: Any) -> int:
-        """Start a kernel; the driver's status, 0 for success."""
+    @property
+    def launch(self) -> Launch:
+        """Starts a kernel, as cuLaunchKernelEx does."""
 
     def explain(self, status: int) -> str:
         """The name of a status."""
@@ -80,9 +87,10 @@ class CudaDriver:
             self._library = ctypes.PyDLL("libcuda.so.1")
         except OSError:
             raise LaunchError("no CUDA driver on this machine (libcuda.so.1)") from None
-        self._launch = self._library.cuLaunchKernelEx
-        self._launch.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p)
-        self._launch.restype = c_int
+        entry = self._library.cuLaunchKernelEx
+        entry.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p)
+        entry.restype = c_int
+        self.launch: Launch = entry  # itself, not a method: a call less on the way
         self._call("cuInit", c_uint(0))
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -130,11 +138,6 @@ class CudaDriver:
             self._call(
                 "cuFuncSetAttribute", c_void_p(function), c_int(MAX_DYNAMIC_SHARED), c_int(size)
             )
-
-    def launch(self, config: Any, function: int, parameters: Any) -> int:
-        """cuLaunchKernelEx; the status, not checked here."""
-        status: int = self._launch(config, function, parameters, None)
-        return status
 
     def explain(self, status: int) -> str:
         """The driver's name for a status, or its number."""

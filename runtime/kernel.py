@@ -18,11 +18,12 @@ from boleir.codegen.topology import NAME as TOPOLOGY
 from boleir.errors import LaunchError
 from boleir.runtime import ops
 from boleir.runtime.arguments import ArgumentError, check_tree, input_names, named, require
+from boleir.runtime.call_records import Factors
 from boleir.runtime.commitment import Commitment, check_factors, layers_of
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.topology_step import CompiledStep, Step
 from boleir.runtime.tree_batch import TreeBatch
-from boleir.runtime.verification import Factors, Verification
+from boleir.runtime.verification import Verification
 from boleir.runtime.workspace import Workspace, check_workspace
 
 if TYPE_CHECKING:

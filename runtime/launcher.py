@@ -56,18 +56,20 @@ class Launcher:
     """
 
     __slots__ = (
+        "_attributes",
+        "_block",
         "_buffer",
         "_config",
         "_config_at",
-        "_device",
-        "_driver",
-        "_function",
-        "_grid",
         "_keep",
         "_lock",
         "_pack",
         "_parameters_at",
         "_start",
+        "device",
+        "driver",
+        "function",
+        "grid",
         "sizes",
         "spec",
     )
@@ -84,11 +86,11 @@ class Launcher:
     ) -> None:
         self.spec = spec
         self.sizes = sizes
-        self._driver = driver
+        self.driver = driver
+        self.function = function
+        self.device = device
+        self.grid: Callable[..., tuple[int, int, int]] = compile_grid(spec.grid, sizes)
         self._start = driver.launch
-        self._function = function
-        self._device = device
-        self._grid: Callable[..., tuple[int, int, int]] = compile_grid(spec.grid, sizes)
         self._lock = threading.Lock()
         count = len(spec.arguments) + SCRATCH_POINTERS
         self._buffer = ctypes.create_string_buffer(count * SLOT)
@@ -96,24 +98,29 @@ class Launcher:
         pointers = (ctypes.c_void_p * count)(*(base + SLOT * i for i in range(count)))
         self._parameters_at = ctypes.addressof(pointers)
         self._pack = struct.Struct("=" + "".join(map(_code, spec.types))).pack_into
-        self._config = LaunchConfig(
-            block_x=spec.num_warps * warp_size, block_y=1, block_z=1, shared=spec.shared
-        )
-        attributes = (LaunchAttribute * 1)()
+        self._block = spec.num_warps * warp_size
+        self._attributes = (LaunchAttribute * 1)()
         if spec.pdl:
-            attributes[0].id = PROGRAMMATIC_STREAM_SERIALIZATION
-            attributes[0].value[0] = 1
-            self._config.attributes = attributes
-            self._config.count = 1
+            self._attributes[0].id = PROGRAMMATIC_STREAM_SERIALIZATION
+            self._attributes[0].value[0] = 1
+        self._config = self.new_config()
         self._config_at = ctypes.addressof(self._config)
-        self._keep = (pointers, attributes)
+        self._keep = pointers
+
+    def new_config(self) -> LaunchConfig:
+        """What the driver is told beside the values; grid and stream are still to be set."""
+        config = LaunchConfig(block_x=self._block, block_y=1, block_z=1, shared=self.spec.shared)
+        if self.spec.pdl:
+            config.attributes = self._attributes
+            config.count = 1
+        return config
 
     def __call__(self, grid: tuple[int, ...], stream: int, *values: float) -> None:
         """Start the kernel on `stream` (a handle) with the grid that `grid` (as `sizes`) gives.
 
         An empty grid starts nothing. Raises `LaunchError`.
         """
-        x, y, z = self._grid(*grid)
+        x, y, z = self.grid(*grid)
         if x * y * z == 0:
             return
         config = self._config
@@ -126,12 +133,19 @@ class Launcher:
             config.grid_y = y
             config.grid_z = z
             config.stream = stream
-            status = self._start(self._config_at, self._function, self._parameters_at)
+            status = self._start(self._config_at, self.function, self._parameters_at, None)
             if status == NO_CONTEXT:  # the first launch of a fresh thread
-                self._driver.use(self._device)
-                status = self._start(self._config_at, self._function, self._parameters_at)
+                self.driver.use(self.device)
+                status = self._start(self._config_at, self.function, self._parameters_at, None)
         if status:
-            raise self._failed(status, (x, y, z))
+            raise self.failed(status, (x, y, z))
+
+    def check(self, *values: float) -> None:
+        """Refuse values that are too many, too few or too large. Raises `LaunchError`."""
+        try:
+            self._pack(bytearray(len(self._buffer)), 0, *values)
+        except struct.error as error:
+            raise self._wrong_values(values, error) from None
 
     def _wrong_values(self, values: tuple[Any, ...], error: struct.error) -> LaunchError:
         spec = self.spec
@@ -147,9 +161,10 @@ class Launcher:
                 return LaunchError(f"kernel {spec.kernel}: {name} is {value!r}, not a {spelled}")
         return LaunchError(f"kernel {spec.kernel}: {error}")
 
-    def _failed(self, status: int, grid: tuple[int, int, int]) -> LaunchError:
+    def failed(self, status: int, grid: tuple[int, int, int]) -> LaunchError:
+        """The error for a status of the driver."""
         x, y, z = grid
-        name = self._driver.explain(status)
+        name = self.driver.explain(status)
         reason = ""
         if min(grid) < 0 or x > MAX_GRID_X or y > MAX_GRID_YZ or z > MAX_GRID_YZ:
             reason = f" (a grid may have at most {MAX_GRID_X} x {MAX_GRID_YZ} x {MAX_GRID_YZ})"

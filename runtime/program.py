@@ -7,14 +7,14 @@ own. For binaries a tensor in that list is its address.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
-
-import torch
 
 from boleir.codegen.launch_spec import compile_grid
 from boleir.errors import LaunchError
 from boleir.runtime.launcher import Launcher
+from boleir.runtime.launches import KernelSequence, Launches
 
 SIZES = ("batch", "layers")
 """The integers a grid is computed from."""
@@ -37,6 +37,10 @@ class Program(Protocol):
     def bind(self, kernel: str, names: Sequence[str]) -> Start:
         """How `kernel` is started with values that stand for `names`. Raises `LaunchError`."""
 
+    def prepare(self, kernels: Sequence[str], names: Sequence[str], changing: int) -> Launches:
+        """Kernels that start in a row with values for `names`, of which the first `changing` are
+        addresses that differ from call to call. Not for interpreted kernels."""
+
     def on_device(self) -> bool:
         """Whether the calling thread's current device is the one the kernels were loaded on."""
 
@@ -56,11 +60,11 @@ class BinaryProgram:
         self.kernels = frozenset(launchers)
         self._launchers = launchers
         self._device = device
-        self._own = stream is not None
+        self._current: Callable[[], int] = lambda: device
         if stream is None:
-            from boleir.runtime.streams import stream_getter
+            from boleir.runtime.streams import device_getter, stream_getter
 
-            stream = stream_getter()
+            stream, self._current = stream_getter(), device_getter()
         self._stream = stream
 
     def bind(self, kernel: str, names: Sequence[str]) -> Start:
@@ -76,9 +80,14 @@ class BinaryProgram:
 
         return start
 
+    def prepare(self, kernels: Sequence[str], names: Sequence[str], changing: int) -> Launches:
+        """See `Program.prepare`."""
+        launchers = [self._launchers[kernel] for kernel in kernels]
+        return KernelSequence(launchers, names, changing, partial(self._stream, self._device))
+
     def on_device(self) -> bool:
         """See `Program.on_device`."""
-        return self._own or torch.cuda.current_device() == self._device
+        return self._current() == self._device
 
 
 class InterpretedProgram:
@@ -109,6 +118,10 @@ class InterpretedProgram:
                 function[size](*pick(values))
 
         return start
+
+    def prepare(self, kernels: Sequence[str], names: Sequence[str], changing: int) -> Launches:
+        """See `Program.prepare`."""
+        raise LaunchError("interpreted kernels take tensors: nothing can be prepared for them")
 
     def on_device(self) -> bool:
         """See `Program.on_device`."""

@@ -1,15 +1,17 @@
 """The verification of one layer: arguments to addresses to launches, checked once, then fast.
 
-A call collects the formats of its tensors into a key. A known key needs no further check: strides
-and everything else that follows from formats is looked up, and what remains is to take addresses
-and start the kernels. Trees, workspaces and layers of a pool keep their addresses themselves.
+Three ways, each for what the one before it does not know. A call like the last one of its layer
+(the same trees, pool and parameters, tensors of the same formats) takes the addresses that have
+changed and starts the kernels, which were prepared for it. Another call whose formats were checked
+before prepares them anew. Whatever else comes is checked. What was checked and prepared lives in
+the workspace, and as long as it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,6 +28,8 @@ from boleir.runtime.arguments import (
     misaligned,
     named,
 )
+from boleir.runtime.call_records import BoundTrees, Checked, Factors, Prepared, new_factors
+from boleir.runtime.formats import formats, same_formats
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
 from boleir.runtime.workspace import Workspace, check_workspace
@@ -38,51 +42,23 @@ TREE = ("cu_nodes", "ancestors", "depths", "near")
 SCRATCH = ("mixed", "rows", "folded", "vectors", "unknowns")
 POOL = ("state", "window")
 
-# Reading a tensor's format through these is a third faster than by attribute in a comprehension.
-_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")
-_STRIDE, _DEVICE = torch.Tensor.stride, torch.Tensor.get_device
 _ADDRESS = torch.Tensor.data_ptr
 
 KEPT = 4096
-"""Checked combinations that are remembered; beyond, all are checked anew."""
-
-
-class Factors(NamedTuple):
-    """What a commit of one layer needs from its verification. It holds references and addresses, no
-    copies: inputs and workspace must stay as they are until the commit."""
-
-    tree: TreeBatch
-    workspace: Workspace
-    pool_layer: PoolLayer
-    layer: int
-    call: Call
-    pointers: tuple[int, ...]
-    """This layer's row of the table that the commit reads."""
-    inputs: tuple[torch.Tensor, ...]
-
-
-class _Trees(NamedTuple):
-    """A checked `TreeBatch` and its addresses (or tensors)."""
-
-    tree: TreeBatch | None
-    key: tuple[object, ...]
-    requests: int
-    values: list[Any]
-
-
-class _Bound(NamedTuple):
-    """What follows from a checked combination; `held` keeps the objects whose ids are in the key
-    alive, so that the ids stay theirs."""
-
-    call: Call
-    integers: tuple[int, ...]
-    held: tuple[Any, ...]
+"""Checked combinations that a workspace remembers; beyond, all are checked anew."""
 
 
 class Verification:
     """The kernels of one layer behind one call."""
 
-    def __init__(self, face: Interface, program: Program, device: torch.device) -> None:
+    def __init__(
+        self,
+        face: Interface,
+        program: Program,
+        device: torch.device,
+        stages: Sequence[str] | None = None,
+    ) -> None:
+        """`stages`: only these kernels of a layer are started, for measurements."""
         self._face = face
         self._device = device
         self._interpreted = program.interpreted
@@ -92,12 +68,15 @@ class Verification:
         tensors = (*self._names, "slots", "out", *TREE, *SCRATCH, *POOL)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
         names = (*tensors, *strides, "state_stride", "window_stride", "out_stride", "capacity")
-        self._stages = [program.bind(name, names) for name in face.stages if name != "commit"]
+        kernels = [x for x in face.stages if x != "commit" and (stages is None or x in stages)]
+        self._stages = [program.bind(name, names) for name in kernels]
         self._tensor_names = tensors
         self._row = itemgetter(*(tensors.index(name) for name in face.table))
-        self._bound: dict[tuple[object, ...], _Bound] = {}
         self._calls: dict[Call, Call] = {}
-        self._trees = _Trees(None, (), 0, [])
+        self._trees = BoundTrees(None, (), 0, [])
+        self._program = program
+        self._kernels, self._value_names = kernels, names
+        self._take = itemgetter(*self._names, self._names[0])  # a tuple, even of one
 
     def __call__(
         self,
@@ -110,48 +89,130 @@ class Verification:
         out: torch.Tensor | None,
     ) -> tuple[torch.Tensor, Factors]:
         """See `Kernel.verify`."""
+        given: tuple[torch.Tensor, ...]
+        last: Prepared | None
         try:
-            given = [inputs[name] for name in self._names]
-        except (KeyError, TypeError):
-            given = named(self._face, inputs)
+            given = self._take(inputs)[:-1]
+            last = workspace.prepared.get((layer, self))
+        except (KeyError, TypeError, AttributeError):
+            given, last = tuple(named(self._face, inputs)), None
+        if (
+            last is not None
+            and last.pool_layer is pool_layer
+            and last.count == len(inputs)
+            and last.with_out is (out is not None)
+        ):
+            tensors = (*given, slots) if out is None else (*given, slots, out)
+            if last.bound.same(*tensors) and (last.trees.tree is tree or self._renew(last, tree)):
+                return self._repeat(last, given, tensors, workspace, layer, out)
+        return self._first(tree, inputs, given, pool_layer, slots, workspace, layer, out)
+
+    def _repeat(
+        self,
+        last: Prepared,
+        given: tuple[torch.Tensor, ...],
+        tensors: tuple[torch.Tensor, ...],
+        workspace: Workspace,
+        layer: int,
+        out: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, Factors]:
+        """The last call again, with other tensors of the same formats."""
+        call = last.bound.call
+        if out is None:
+            out = torch.empty(call.out_shape, dtype=self._out_dtype, device=self._device)
+            tensors = (*tensors, out)
+        addresses = tuple(map(_ADDRESS, tensors))
+        if addresses != last.addresses:
+            self._require_aligned(addresses, tensors)
+            last.addresses = ()  # until all is written: an interrupt must not leave half of it
+            last.launches.readdress((*addresses, *last.trees.values))
+            last.pointers = self._row([*addresses, *last.fixed])
+            last.addresses = addresses
+        last.launches.start()
+        kept = (last.trees.tree, workspace, last.pool_layer, layer, call, last.pointers, given)
+        return out, new_factors(Factors, kept)
+
+    def _renew(self, last: Prepared, tree: TreeBatch) -> bool:
+        """Take other trees than in the layer's last call, if they are as many and as large."""
         trees = self._trees
         if trees.tree is not tree:
             trees = self._bind_tree(tree)
+        if trees.key != last.trees.key:
+            return False
+        last.addresses = ()
+        last.trees = trees
+        return True
+
+    def _first(
+        self,
+        tree: TreeBatch,
+        inputs: Mapping[str, torch.Tensor],
+        given: tuple[torch.Tensor, ...],
+        pool_layer: PoolLayer,
+        slots: torch.Tensor,
+        workspace: Workspace,
+        layer: int,
+        out: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, Factors]:
+        """A call unlike the last one of its layer."""
+        trees = self._trees
+        if trees.tree is not tree:
+            trees = self._bind_tree(tree)
+        check_workspace(self._face, workspace, tree)
+        scratch = workspace.layer(layer)
+        tensors = (*given, slots) if out is None else (*given, slots, out)
         try:
-            key = self._key(given, slots, out, trees, pool_layer, workspace, len(inputs))
+            key = (id(self), trees.key, id(pool_layer), len(inputs), *formats(tensors))
         except (AttributeError, TypeError):  # not even tensors: say which
             self._check_tensors(tree, given, slots, out)
             raise
-        bound = self._bound.get(key)
+        bound = workspace.checked.get(key)
         if bound is None:
             named(self._face, inputs)
             bound = self._check(key, trees, given, pool_layer, slots, workspace, out)
+        with_out = out is not None
         if out is None:
             out = torch.empty(bound.call.out_shape, dtype=self._out_dtype, device=self._device)
-        scratch = workspace.layer(layer)
+        own: list[Any] = [*given, slots, out]
         if self._interpreted:
             check_slots("slots", slots, trees.requests, pool_layer)
-            own: list[Any] = [*given, slots, out]
             values = [*own, *trees.values, *scratch.tensors, *pool_layer.tensors, *bound.integers]
-            pointers: tuple[int, ...] = tuple(map(_ADDRESS, self._row(values)))
+            for start in self._stages:
+                start(trees.requests, 1, values)
+            pointers = tuple(map(_ADDRESS, self._row(values)))
         else:
-            own = [*map(_ADDRESS, given), slots.data_ptr(), out.data_ptr()]
-            every = 0
-            for address in own:
-                every |= address
-            if every & 15:
-                raise misaligned((*self._names, "slots", "out"), [*given, slots, out])
-            values = [*own, *trees.values, *scratch.pointers, *pool_layer.pointers, *bound.integers]
-            pointers = self._row(values)
-        for start in self._stages:
-            start(trees.requests, 1, values)
-        kept = tuple(given)
-        return out, Factors(tree, workspace, pool_layer, layer, bound.call, pointers, kept)
+            addresses = tuple(map(_ADDRESS, own))
+            self._require_aligned(addresses, own)
+            fixed = [*trees.values, *scratch.pointers, *pool_layer.pointers, *bound.integers]
+            last = self._prepared(workspace, layer)
+            last.launches.fill([*addresses, *fixed], trees.requests, 1)
+            last.trees, last.pool_layer, last.bound, last.fixed = trees, pool_layer, bound, fixed
+            last.count, last.with_out, last.addresses = len(inputs), with_out, addresses
+            last.pointers = pointers = self._row([*addresses, *fixed])
+            workspace.prepared[layer, self] = last
+            last.launches.start()
+        return out, Factors(tree, workspace, pool_layer, layer, bound.call, pointers, given)
+
+    def _prepared(self, workspace: Workspace, layer: int) -> Prepared:
+        """What the layer's calls are prepared in, taken out of the workspace until complete."""
+        last: Prepared | None = workspace.prepared.pop((layer, self), None)
+        if last is None:
+            last = Prepared()
+            changing = len(self._names) + 2 + len(TREE)
+            last.launches = self._program.prepare(self._kernels, self._value_names, changing)
+        return last
+
+    def _require_aligned(self, addresses: Sequence[int], tensors: Sequence[torch.Tensor]) -> None:
+        every = 0
+        for address in addresses:
+            every |= address
+        if every & 15:
+            raise misaligned((*self._names, "slots", "out"), tensors)
 
     def describe(
         self,
         tree: TreeBatch,
-        given: list[torch.Tensor],
+        given: Sequence[torch.Tensor],
         pool_layer: PoolLayer,
         workspace: Workspace,
         layer: int,
@@ -196,35 +257,7 @@ class Verification:
         for start in self._stages:
             start(requests, 1, values)
 
-    def _key(
-        self,
-        given: list[torch.Tensor],
-        slots: torch.Tensor,
-        out: torch.Tensor | None,
-        trees: _Trees,
-        pool_layer: PoolLayer,
-        workspace: Workspace,
-        count: int,
-    ) -> tuple[object, ...]:
-        """Everything a check depends on: formats of what changes from call to call, identities of
-        what does not."""
-        tokens = given[: self._tokens]
-        tokens.append(slots)
-        if out is not None:
-            tokens.append(out)
-        return (
-            trees.key,
-            id(pool_layer),
-            id(workspace),
-            count,
-            *map(id, given[self._tokens :]),
-            *map(_SHAPE, tokens),
-            *map(_STRIDE, tokens),
-            *map(_DTYPE, tokens),
-            *map(_DEVICE, tokens),
-        )
-
-    def _bind_tree(self, tree: TreeBatch) -> _Trees:
+    def _bind_tree(self, tree: TreeBatch) -> BoundTrees:
         """Check a batch that has not been seen in the last call."""
         face = self._face
         check_tree(face, tree, self._device)
@@ -236,13 +269,13 @@ class Verification:
             if any(address & 15 for address in values):
                 raise misaligned(TREE, tensors)
         key = (tree.num_requests, tree.num_nodes)
-        self._trees = _Trees(tree, key, tree.num_requests, values)
+        self._trees = BoundTrees(tree, key, tree.num_requests, values)
         return self._trees
 
     def _check_tensors(
         self,
         tree: TreeBatch,
-        given: list[torch.Tensor],
+        given: Sequence[torch.Tensor],
         slots: torch.Tensor,
         out: torch.Tensor | None,
     ) -> Call:
@@ -257,27 +290,28 @@ class Verification:
     def _check(
         self,
         key: tuple[object, ...],
-        trees: _Trees,
-        given: list[torch.Tensor],
+        trees: BoundTrees,
+        given: Sequence[torch.Tensor],
         pool_layer: PoolLayer,
         slots: torch.Tensor,
         workspace: Workspace,
         out: torch.Tensor | None,
-    ) -> _Bound:
+    ) -> Checked:
         """The slow path: everything about the arguments but their addresses."""
         face, device, tree = self._face, self._device, trees.tree
         assert tree is not None
         call = self._check_tensors(tree, given, slots, out)
         check_pool(face, pool_layer, device)
-        check_workspace(face, workspace, tree)
         if not self._interpreted and any(x & 15 for x in pool_layer.pointers):
             raise misaligned(POOL, pool_layer.tensors)
         out_stride = face.value_heads * face.d_v
         if out is not None:
             out_stride = check_out(face, out, call, device)
         integers = (*call.strides, *pool_layer.strides, out_stride, workspace.max_total_nodes)
-        if len(self._bound) >= KEPT:
-            self._bound.clear()
-        bound = _Bound(call, integers, (pool_layer, workspace, *given[self._tokens :]))
-        self._bound[key] = bound
+        if len(workspace.checked) >= KEPT:
+            workspace.checked.clear()
+        tensors = (*given, slots) if out is None else (*given, slots, out)
+        # The key holds ids: what they stand for lives as long as the key.
+        bound = Checked(call, integers, same_formats(tensors), (self, pool_layer))
+        workspace.checked[key] = bound
         return bound

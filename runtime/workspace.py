@@ -7,7 +7,7 @@ kernels of one layer hand to each other is shared by all layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -90,6 +90,10 @@ class Workspace:
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
         """-1 for every request: no track slot, no track node."""
         self.tables = PointerTables(layers * len(face.table), device)
+        self.prepared: dict[tuple[int, object], Any] = {}
+        """By layer and `boleir.runtime.verification`: the last call, ready to be repeated."""
+        self.checked: dict[tuple[object, ...], Any] = {}
+        """Combinations of arguments that have been checked."""
 
     def layer(self, index: int) -> Scratch:
         """Buffers of one layer. Raises `LaunchError` when there is none of that number."""

@@ -52,7 +52,7 @@ class FakeDriver:
         """Remember the size."""
         self.shared[function] = size
 
-    def launch(self, config: Any, function: int, parameters: Any) -> int:
+    def launch(self, config: Any, function: int, parameters: Any, extra: None) -> int:
         """Read everything through the raw addresses."""
         seen = LaunchConfig.from_address(config)
         pointers = (ctypes.c_void_p * self.parameter_count).from_address(parameters)

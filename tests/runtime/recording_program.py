@@ -33,9 +33,33 @@ class RecordingProgram:
 
         return start
 
+    def prepare(self, kernels: Sequence[str], names: Sequence[str], changing: int) -> _Launches:
+        """Starting them records each, as `bind` does."""
+        return _Launches([self.bind(kernel, names) for kernel in kernels], changing)
+
     def on_device(self) -> bool:
         """There is but one."""
         return True
+
+
+class _Launches:
+    """Keeps values as prepared launches do."""
+
+    def __init__(self, starts: list[Start], changing: int) -> None:
+        self._starts, self._changing = starts, changing
+        self._values: Values = []
+        self._sizes = (0, 0)
+
+    def fill(self, values: Sequence[Any], batch: int, layers: int) -> None:
+        self._values, self._sizes = list(values), (batch, layers)
+
+    def readdress(self, addresses: Sequence[int]) -> None:
+        assert len(addresses) == self._changing
+        self._values[: self._changing] = addresses
+
+    def start(self) -> None:
+        for start in self._starts:
+            start(*self._sizes, list(self._values))
 
 
 def recorded(

@@ -19,10 +19,10 @@ class Recorder(FakeDriver):
         super().__init__()
         self.counts = counts
 
-    def launch(self, config: Any, function: int, parameters: Any) -> int:
+    def launch(self, config: Any, function: int, parameters: Any, extra: None) -> int:
         """Read the parameters of the function that starts."""
         self.parameter_count = self.counts[function - 101]
-        return super().launch(config, function, parameters)
+        return super().launch(config, function, parameters, extra)
 
 
 def serve(folder: str) -> dict[str, Any]:

@@ -167,12 +167,14 @@ SPOILED: list[tuple[str, Callable[[Call], None], str]] = [
 ]
 
 
+@pytest.mark.parametrize("interpreted", [True, False], ids=["interpreted", "prepared"])
 @pytest.mark.parametrize(
     ("spoil", "message"), [case[1:] for case in SPOILED], ids=[case[0] for case in SPOILED]
 )
 def test_a_refusal_names_the_argument_and_what_was_expected(
-    call: Call, spoil: Callable[[Call], None], message: str
+    spoil: Callable[[Call], None], message: str, interpreted: bool
 ) -> None:
+    call = Call(*recorded(interpreted=interpreted))
     call.options["workspace"] = call.kernel.workspace(3, 5)
     call.verify()
     spoil(call)
