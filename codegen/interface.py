@@ -72,11 +72,12 @@ class Interface:
     """Elements of the folded factors per request; 0 when there are none."""
     folded_dtype: str
     vectors: int
-    """Float32 elements per request of key vectors that the factors kernel hands over; 0 for
-    none."""
+    """Float32 elements per request of vectors that the factors kernel hands over; 0 for none."""
     unknowns: int
-    """Float32 planes of unknowns [unknowns, nodes, value_heads * d_v]; 0 when they stay in
-    registers."""
+    """Float32 planes of unknowns [unknowns, nodes, value_heads * unknown_width]; 0 when they stay
+    in registers."""
+    unknown_width: int
+    """Channels of the unknowns per head: d_v, or d_k where updates act from the right."""
     table: tuple[str, ...]
     """Names of the pointers that the commit takes per layer, in order."""
     stages: tuple[str, ...]
@@ -149,6 +150,7 @@ def interface_of(lowered: Lowered) -> Interface:
         folded_dtype=names[folded_dtype],
         vectors=_vectors(lowered),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
+        unknown_width=shapes.d_k if plan.right else shapes.d_v,
         table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
         aligned=_aligned_strides(lowered),
@@ -172,8 +174,11 @@ def _planes(lowered: Lowered) -> int:
 
 def _folded(lowered: Lowered) -> tuple[int, str]:
     from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
+    from boleir.codegen.emit.staged import gram_count
 
-    context = lowered.context
+    context, shapes = lowered.context, lowered.shapes
+    if context.schedule.fusion == "staged":
+        return shapes.value_heads * gram_count(lowered.plan) * shapes.max_nodes**2, "fp32"
     if context.schedule.fusion != "split":
         return 0, "fp32"
     tiles = folded_tiles(context) * folded_pieces(context)
@@ -183,8 +188,11 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
 
 def _vectors(lowered: Lowered) -> int:
     from boleir.codegen.emit.key_vectors import vector_planes
+    from boleir.codegen.emit.staged import plane_sizes
 
     context, shapes = lowered.context, lowered.shapes
+    if context.schedule.fusion == "staged":
+        return shapes.value_heads * sum(plane_sizes(context)) * shapes.max_nodes
     per_plane = context.schedule.node_block * shapes.d_k
     return shapes.value_heads * len(vector_planes(context)) * per_plane
 

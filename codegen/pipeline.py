@@ -12,6 +12,9 @@ from boleir.codegen.emit.factors import emit_factors
 from boleir.codegen.emit.key_factors import emit_key_factors
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
+from boleir.codegen.emit.staged_factors import emit_staged_factors
+from boleir.codegen.emit.staged_values import emit_staged_values
+from boleir.codegen.emit.unknowns import emit_unknowns
 from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel
@@ -127,7 +130,11 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
     kernels = []
     if prepared:
         kernels.append(emit_prepare(context, pdl=pdl))
-    if context.schedule.fusion == "split":
+    if context.schedule.fusion == "staged":
+        if context.plan.pairs:
+            kernels += [emit_staged_factors(context, pdl=pdl), emit_unknowns(context, pdl=pdl)]
+        kernels.append(emit_staged_values(context, pdl=pdl))
+    elif context.schedule.fusion == "split":
         per_key = context.plan.key_decay is not None
         kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))
         kernels.append(emit_values(context, pdl=pdl))

@@ -100,12 +100,16 @@ class Plan:
     mixed: tuple[Mixed, ...]
     scalars: tuple[Scalar, ...]
     log_decay: Expr | None
-    """HEAD: the logarithm of the decay. None when the state does not decay, or per key channel."""
+    """HEAD: the logarithm of the decay. None when the state does not decay, or per channel."""
     key_decay: Expr | None
-    """KEY: the factor of every key channel; None when the state does not decay, or per head.
+    """KEY: the factor of every key channel; None when the state decays in no way or another.
 
     The factors themselves: products of them along a path need no logarithm and no difference.
     """
+    value_decay: Expr | None
+    """VALUE: the same for every value channel."""
+    unknown_log_decay: Expr | None
+    """The logarithm of `key_decay` or `value_decay` where it decays channels of the unknowns."""
     pairs: tuple[PairPlan, ...]
     writes: tuple[WritePlan, ...]
     query: Operand
@@ -117,6 +121,17 @@ class Plan:
     own_writes: tuple[str | None, ...]
     direct: Expr | None
     gain: Expr | None
+
+    @property
+    def right(self) -> bool:
+        """Whether updates act from the right: unknowns are key vectors, written along values."""
+        return self.form.side == "right"
+
+    @property
+    def staged(self) -> bool:
+        """Whether one inverse per head, or an exact product of vectors, does not do: updates from
+        the right, and decays per value channel."""
+        return self.right or self.value_decay is not None
 
     @property
     def conv_width(self) -> int:

@@ -131,7 +131,7 @@ class _Planner:
 
 
 def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads: int) -> Plan:
-    """Translate a normal form. Raises `NoKernel` for the classes that have no kernel yet."""
+    """Translate a normal form. Raises `NoKernel` for what kernels cannot name or hold."""
     _refuse(form)
     recurrence = form.recurrence
     planner = _Planner(
@@ -145,9 +145,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
             for node in walk(root):
                 if isinstance(node, Conv) and node.arg == item:
                     planner.mix(_outermost(root, node))
-    per_key = form.decay.kind is Kind.KEY
-    log_decay = None if per_key or is_number(form.decay, 1) else planner.mix(form.log_decay)
-    key_decay = planner.value(form.decay) if per_key else None
+    log_decay, decays = _decays(planner, form)
     pairs = tuple(_pair(planner, form, a) for a in range(len(form.pairs)))
     writes = tuple(_write(planner, write) for write in form.writes)
     readout = form.readout
@@ -168,7 +166,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         planner.guard(item)
     return Plan(
         form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
-        tuple(planner.scalars.values()), log_decay, key_decay, pairs, writes, query,
+        tuple(planner.scalars.values()), log_decay, *decays, pairs, writes, query,
         readout.query.after_decay, inclusive, own_pairs, own_writes, direct, gain,
     )  # fmt: skip
 
@@ -185,15 +183,17 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    above accepted_node back bad bad_nodes bit block c c_rest cell channel column count current
-    decay deepest depth earlier end entry erase_row erased exists finite first fold g g_eighths
-    g_path g_pieces g_rest gate gates gates_reached gates_size going h head here highest identity
-    in_tree inside inverse k kept key key_head last layer left length level live lost minus_g
-    minus_seen moved near new node node_block old on_path out_row out_rows out_step out_tile own
-    packed parent_decay passed passed_above path piece place poisoned program reached readout
-    related request right row scale slot start state_rows state_tile step stored sums tap
-    target_slot tile total track_node track_slot tracked u unit v valid value value_tile
-    vector_place weight window word word_index write_readout written
+    above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell
+    channel channel_tile column count current decay decay_above decay_reached deepest depth earlier
+    end entry erase erase_row erased exists finite first fold g g_eighths g_path g_pieces g_rest
+    gain gate gates gates_reached gates_size going gram_rows h head here highest highest_ identity
+    in_tree inside inverse j k kept key key_head last layer left left_ length level live lost
+    minus_g minus_seen moved near new node node_block node_tile old on_path out_row out_rows
+    out_step out_tile own packed parent_decay passed passed_above path piece place poisoned program
+    query_decayed reached read readout related request right row scale share_ slot start state_rows
+    state_tile step stored sums tap target_slot tile total track_node track_slot tracked u unit v
+    valid value value_tile vector_place vector_rows weight window word word_index write_readout
+    written
     """.split()  # noqa: SIM905
 )
 """Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""
@@ -201,7 +201,7 @@ _LOCALS = frozenset(
 
 def is_local(name: str) -> bool:
     """Whether emitted kernels may have a variable `name` of their own."""
-    return name.rstrip("0123456789") in _LOCALS
+    return name.rstrip("0123456789") in _LOCALS or name.endswith(("_reached", "_source"))
 
 
 def _tells(scalar: Expr, square: Expr) -> bool:
@@ -214,12 +214,6 @@ def _tells(scalar: Expr, square: Expr) -> bool:
 
 def _refuse(form: NormalForm) -> None:
     name = form.recurrence.name
-    if form.side != "left":
-        raise NoKernel(f"{name} acts from the right; no kernel is emitted for that side yet")
-    if form.decay.kind is Kind.VALUE:
-        raise NoKernel(
-            f"{name} decays per value channel; kernels exist for decays per head or key channel"
-        )
     strides = {f"{item.name}_stride" for item in form.recurrence.tokens}
     for item in form.recurrence.inputs:
         if item.name in _RESERVED | strides:
@@ -237,6 +231,24 @@ def _refuse(form: NormalForm) -> None:
             "window for all convolved inputs",
             mend="one width, with leading zero weights for the shorter",
         )
+
+
+def _decays(
+    planner: _Planner, form: NormalForm
+) -> tuple[Expr | None, tuple[Expr | None, Expr | None, Expr | None]]:
+    """The logarithm of a decay per head; the factors per key and value channel, and the logarithm
+    where it is the channels of the unknowns that decay."""
+    kind = form.decay.kind
+    if is_number(form.decay, 1):
+        return None, (None, None, None)
+    if kind is Kind.HEAD:
+        return planner.mix(form.log_decay), (None, None, None)
+    factors = planner.value(form.decay)
+    unknown = Kind.KEY if form.side == "right" else Kind.VALUE
+    log = planner.value(form.log_decay) if kind is unknown and form.pairs else None
+    return None, (
+        factors if kind is Kind.KEY else None, factors if kind is Kind.VALUE else None, log
+    )  # fmt: skip
 
 
 def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:

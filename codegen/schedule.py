@@ -17,7 +17,7 @@ from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
 from boleir.errors import ScheduleError
 
-FUSIONS = ("fused", "split")
+FUSIONS = ("fused", "split", "staged")
 SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
@@ -53,7 +53,8 @@ class Schedule:
     """One point of the schedule space. Sizes count elements; `warps` are 32 threads."""
 
     fusion: str = "fused"
-    """`fused`: one launch per layer. `split`: factors once per head, then value tiles."""
+    """`fused`: one launch per layer. `split`: factors once per head, then value tiles. `staged`:
+    factors, unknowns, values, for decays per value channel and updates from the right."""
     solver: str = "horner"
     """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`:
     (I+G)^-1 by cheap sweeps on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)...,
@@ -119,6 +120,9 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the
     field, or `NoKernel` where no schedule would do."""
     _check_choices(schedule)
+    if plan.staged or schedule.fusion == "staged":
+        _check_staged(schedule, plan, shapes)
+        return
     _check_key_decay(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     _check_loop(schedule, shapes)
@@ -154,6 +158,26 @@ def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         raise NoKernel(f"{reason}: kernels exist for one erase/write pair without a value gain")
     if schedule.fusion != "split":
         raise InvalidSchedule(f"{reason}: fusion must be split, not {schedule.fusion}")
+
+
+def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """The unknowns are solved for node after node, from row scalars that are there."""
+    if not plan.staged:
+        raise InvalidSchedule(
+            f"staged is for updates from the right and decays per value channel; {plan.name} has "
+            "neither",
+            mend="fusion fused or split",
+        )
+    what = "acts from the right" if plan.right else "decays per value channel"
+    needed = {
+        "fusion": "staged", "gates": "prepare", "solver": "horner", "orientation": "values",
+        "commit": "replay", "prefetch": False, "path_sum": "select",
+    }  # fmt: skip
+    for name, value in needed.items():
+        if getattr(schedule, name) != value:
+            given = getattr(schedule, name)
+            raise InvalidSchedule(f"{plan.name} {what}: {name} must be {value}, not {given}")
+    _check_blocks(schedule, shapes)
 
 
 def _single(plan: Plan) -> bool:
@@ -291,6 +315,8 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     """
     nodes = min(64, padded(shapes.max_nodes))
     b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
+    if plan.staged:
+        return _staged_schedule(plan, shapes)
     if plan.key_decay is not None:
         return _key_decay_schedule(plan, shapes, batch)
     single = _single(plan)
@@ -310,6 +336,16 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     if many:
         return replace(split, registers=128 if nodes <= 32 else 168)
     return replace(split, path_sum="dot" if nodes > 32 else "select")
+
+
+def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:
+    """Tiles of a few thousand entries: a tile of right sides and one of decays live in registers
+    while nodes have their turns."""
+    nodes = min(64, padded(shapes.max_nodes))
+    return Schedule(
+        fusion="staged", b_v=min(32, padded(shapes.d_v)), b_k=min(32, padded(shapes.d_k)),
+        node_block=nodes, gates="prepare", warps=4, factor_warps=4,
+    )  # fmt: skip
 
 
 def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:

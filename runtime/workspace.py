@@ -25,8 +25,8 @@ class Scratch(NamedTuple):
     `tensors`: mixed [nodes, conv_channels] in the activation dtype (inputs after convolution and
     activation); rows, float32 [planes, value_heads, nodes] (gates, norms, sums of log-gates along
     the paths); folded (the solved systems of all requests and heads, in pieces); vectors, float32
-    (key vectors times their path's decays, where those differ from channel to channel); unknowns,
-    float32 [pairs, nodes, value_heads * d_v].
+    (vectors times their path's decays, where those differ from channel to channel); unknowns,
+    float32 [pairs, nodes, value_heads * d_v, or d_k where updates act from the right].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -66,7 +66,7 @@ class Workspace:
         def buffer(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
             return torch.empty(shape, dtype=dtype, device=device)
 
-        wide = face.value_heads * face.d_v
+        wide = face.value_heads * face.unknown_width
         kept = "unknowns" in face.table  # else only blocks of one verification exchange them
 
         def unknowns() -> torch.Tensor:

@@ -16,19 +16,29 @@ from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.text import bracket, conjunction, product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
+from boleir.ir import Kind
 
 
 def commit_tile(context: Context) -> int:
-    """Value columns per state program."""
-    return min(32, padded(context.shapes.d_v))
+    """Channels of the unknowns per state program: a read of the state sums over the others."""
+    return min(32, padded(_unknown_channels(context)))
+
+
+def _unknown_channels(context: Context) -> int:
+    return context.shapes.d_k if context.plan.right else context.shapes.d_v
+
+
+def commit_programs(context: Context) -> int:
+    """State programs per request and layer."""
+    tiles = -(-_unknown_channels(context) // commit_tile(context))
+    return tiles * context.shapes.value_heads
 
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
     w = Writer(context.inputs)
     _Commit(context, w).emit()
-    shapes = context.shapes
-    states = -(-shapes.d_v // commit_tile(context)) * shapes.value_heads
+    states = commit_programs(context)
     return w.kernel(
         "commit",
         "Advance state and convolution window along the accepted path; all layers in one launch.",
@@ -46,9 +56,7 @@ class _Commit:
 
     def emit(self) -> None:
         """The whole body."""
-        w, shapes = self.writer, self.context.shapes
-        tile = commit_tile(self.context)
-        states = -(-shapes.d_v // tile) * shapes.value_heads
+        w, states = self.writer, commit_programs(self.context)
         units = states + window_tiles(self.context)
         w.arg("table", "*i64")
         batch = w.arg("batch", "i32")
@@ -59,12 +67,12 @@ class _Commit:
         self._path()
         if window_tiles(self.context):
             with w.block(f"if (unit < {states}) & valid:"):
-                self._state(tile)
+                self._state()
             with w.block(f"if (unit >= {states}) & valid:"):
                 emit_windows(self.context, w, states)
         else:
             with w.block("if valid:"):
-                self._state(tile)
+                self._state()
 
     def _path(self) -> None:
         """Which nodes lie on the accepted path; none for a padding row or an accepted node out of
@@ -118,15 +126,19 @@ class _Commit:
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _state(self, tile: int) -> None:
+    def _state(self) -> None:
         w, c = self.writer, self.context
-        tiles = -(-c.shapes.d_v // tile)
+        tile = commit_tile(c)
+        tiles = commit_programs(c) // c.shapes.value_heads
         w.let("head", f"unit // {tiles}")
         w.let("key_head", "head // GROUP" if c.shapes.group > 1 else "head")
-        w.let("value", f"unit % {tiles} * {tile} + tl.arange(0, {tile})")
-        w.let("key", f"tl.arange(0, {padded(c.shapes.d_k)})")
-        tests = ["(value < D_V)[:, None]"] * (c.shapes.d_v % tile != 0)
-        tests += ["(key < D_K)[None, :]"] * (padded(c.shapes.d_k) != c.shapes.d_k)
+        sizes = {"value": c.shapes.d_v, "key": c.shapes.d_k}
+        for name, size in sizes.items():
+            every = f"tl.arange(0, {padded(size)})"
+            some = f"unit % {tiles} * {tile} + tl.arange(0, {tile})"
+            w.let(name, some if (name == "key") is c.plan.right else every)
+        tests = ["(value < D_V)[:, None]"] * self._partial(Kind.VALUE)
+        tests += ["(key < D_K)[None, :]"] * self._partial(Kind.KEY)
         mask = f", mask={conjunction(*tests)}" if tests else ""
         pool, stride = pointer(c, w, "state", c.state_dtype), w.arg("state_stride", "i64")
         w.let("cell", "(head * D_V + value)[:, None] * D_K + key[None, :]")
@@ -137,6 +149,13 @@ class _Commit:
         store = f"cell, tile.to({pool}.dtype.element_ty){mask}"
         self._walk(f"tl.store({pool} + track_slot.to(tl.int64) * {stride} + {store})")
         w.line(f"tl.store({pool} + target_slot.to(tl.int64) * {stride} + {store})")
+
+    def _partial(self, kind: Kind) -> bool:
+        """Whether tiles reach beyond the last channel of a side."""
+        c = self.context
+        size = c.shapes.width(kind)
+        tiled = (kind is Kind.KEY) is c.plan.right
+        return size % (commit_tile(c) if tiled else padded(size)) != 0
 
     def _outside(self) -> None:
         """Pointers and parameters are loaded once, outside the loop."""
@@ -191,26 +210,32 @@ class _Commit:
         w.origin("new state", place(plan.form.recurrence.update))
         terms = [f"tile * {gate}" if gate else "tile"]
         for u, pair in zip(unknowns, plan.pairs, strict=True):
-            terms.append(f"{u}[:, None] * {token.operand(pair.write, 'write')}[None, :]")
+            terms.append(self._written(u, token.operand(pair.write, "write")))
         for write in plan.writes:
-            value, key = bracket(token.value(write.value)), token.operand(write.key, "write")
-            terms.append(f"{value}[:, None] * {key}[None, :]")
+            vector, along = bracket(token.side(write.value)), token.operand(write.key, "write")
+            terms.append(self._written(vector, along))
         w.let("tile", " + ".join(terms))
 
+    def _written(self, vector: str, along: str) -> str:
+        """What a token adds to the tile: a vector of the unknowns' side along one of the other."""
+        value, key = (along, vector) if self.context.plan.right else (vector, along)
+        return f"{value}[:, None] * {key}[None, :]"
+
     def _gate(self) -> str | None:
-        """What multiplies the tile: a scalar, or a vector over the key channels; None for one."""
+        """What multiplies the tile: a scalar, or a vector over channels; None for one."""
         plan, w, token = self.context.plan, self.writer, self.token
         if plan.log_decay is not None:
             w.origin("decay", place(plan.log_decay, plan.form.decay))
             return w.let("gate", f"tl.exp({token.head(plan.log_decay)})")
-        if plan.key_decay is None:
+        decay = plan.key_decay if plan.value_decay is None else plan.value_decay
+        if decay is None:
             return None
-        w.origin("decay", place(plan.key_decay))
-        gate = token.vector(plan.key_decay)
-        d_k = self.context.shapes.d_k
-        if padded(d_k) != d_k:  # a factor of no channel may be anything
-            gate = w.let("gate", f"tl.where(key < D_K, {gate}, 1.0)")
-        return f"{gate}[None, :]"
+        w.origin("decay", place(decay))
+        gate = token.side(decay)
+        if self._partial(decay.kind):  # a factor of no channel may be anything
+            live = "key < D_K" if decay.kind is Kind.KEY else "value < D_V"
+            gate = w.let("gate", f"tl.where({live}, {gate}, 1.0)")
+        return f"{gate}[None, :]" if decay.kind is Kind.KEY else f"{gate}[:, None]"
 
     def _unknown(self, p: int, gate: str | None, earlier: list[str]) -> str:
         """One unknown of the token: stored by verification, or read off the tile."""
@@ -222,13 +247,15 @@ class _Commit:
             first = pointer(self.context, w, "unknowns", "fp32")
             return token.row(name, f"tl.load({first} + {at}, mask=value < D_V, other=0.0)")
         w.origin(name, unknown_place(plan.form, p))
-        seen = f"{token.operand(pair.erase, 'erase')}[None, :]"
+        across, axis = ("[:, None]", 0) if plan.right else ("[None, :]", 1)
+        seen = f"{token.operand(pair.erase, 'erase')}{across}"
         factors = [gate] if gate and pair.after_decay else []
-        if factors and plan.key_decay is not None:
+        if factors and factors[0].endswith(across):
             seen, factors = f"({product(*factors, seen)})", []
-        read = f"tl.sum(tile * {seen}, axis=1)"
-        factors += [token.value(pair.gain)] if pair.gain is not None else []
-        text = f"{token.value(pair.target)} - {product(*factors, read)}"
+        factors = [x.removesuffix("[:, None]").removesuffix("[None, :]") for x in factors]
+        read = f"tl.sum(tile * {seen}, axis={axis})"
+        factors += [token.side(pair.gain)] if pair.gain is not None else []
+        text = f"{token.side(pair.target)} - {product(*factors, read)}"
         for weight, u in zip(pair.coupling, earlier, strict=True):
             if weight is not None:
                 text += f" - {product(token.head(plan.scalar(weight).expr), u)}"

@@ -35,15 +35,25 @@ class Token:
         return f"{name}_now"
 
     def operand(self, operand: Operand, role: str) -> str:
-        """A key-side operand, its scalars included, as an atom."""
+        """A vector with its scalars, zero beyond the last channel, as an atom."""
         known = ("operand", operand.constant, operand.scalars, operand.base.key)
         if known not in self.memo:
             factors = [repr(operand.constant)] if operand.constant != 1.0 else []
             factors += [self.head(self.context.plan.scalar(name).expr) for name in operand.scalars]
-            base = self.vector(operand.base)
+            base = self._live(operand.base)
             text = product(*factors, base)
             self.memo[known] = self.writer.temp(text, role) if factors else base
         return self.memo[known]
+
+    def _live(self, base: Expr) -> str:
+        """The base of an operand; where it is computed, channels that are none are zeroed: they
+        would enter sums over the tile."""
+        shapes, name = self.context.shapes, self.side(base)
+        size = shapes.width(base.kind)
+        if isinstance(base, Input) or padded(size) == size:
+            return name
+        live = "key < D_K" if base.kind is Kind.KEY else "value < D_V"
+        return self.writer.temp(f"tl.where({live}, {name}, 0.0)", f"{name}_live")
 
     def parameter(self, item: Input) -> str:
         """A parameter of the layer, loaded once."""
@@ -64,21 +74,33 @@ class Token:
         """A HEAD expression: a scalar."""
         return self._spelled("head", expr, self._head_node, stem(expr))
 
+    def side(self, expr: Expr) -> str:
+        """A vector on the side of its kind, as an atom."""
+        return self.vector(expr) if expr.kind is Kind.KEY else self.value(expr)
+
     def vector(self, expr: Expr) -> str:
-        """A key-side vector [d_k], as an atom."""
-        name = _vector_name(expr)
-        return self._spelled("key", expr, self._vector_node(self.vector, "key_head", "key"), name)
+        """A key-side vector [key channels of the tile], as an atom."""
+        name, node = _vector_name(expr), self._vector_node(self.vector, Kind.KEY, "key")
+        return self._spelled("key", expr, node, name)
 
     def value(self, expr: Expr) -> str:
         """A value-side vector [value tile], as an atom."""
-        name = _vector_name(expr)
-        return self._spelled("value", expr, self._vector_node(self.value, "head", "value"), name)
+        name, node = _vector_name(expr), self._vector_node(self.value, Kind.VALUE, "value")
+        return self._spelled("value", expr, node, name)
 
     def full_value(self, expr: Expr) -> str:
         """A value-side vector [d_v], for reductions; an atom."""
         every = f"tl.arange(0, {padded(self.context.shapes.d_v)})"
-        name = f"{leaf(expr)}_all"
-        return self._spelled("all", expr, self._vector_node(self.full_value, "head", every), name)
+        node = self._vector_node(self.full_value, Kind.VALUE, every)
+        return self._spelled("all", expr, node, f"{leaf(expr)}_all")
+
+    def full_vector(self, expr: Expr) -> str:
+        """A key-side vector [d_k], for reductions; an atom."""
+        if not self.context.plan.right:  # tiles of the state have all key channels
+            return self.vector(expr)
+        every = f"tl.arange(0, {padded(self.context.shapes.d_k)})"
+        node = self._vector_node(self.full_vector, Kind.KEY, every)
+        return self._spelled("all", expr, node, f"{leaf(expr)}_all")
 
     def _head_node(self, expr: Expr) -> str:
         match expr:
@@ -88,18 +110,18 @@ class Token:
             case Input():
                 return self.parameter(expr)
             case Dot(left=left, right=right):
-                spell = self.vector if left.kind is Kind.KEY else self.full_value
+                spell = self.full_vector if left.kind is Kind.KEY else self.full_value
                 return f"tl.sum({spell(left)} * {spell(right)}, axis=0)"
             case Call(fn="sum", arg=arg):
-                spell = self.vector if arg.kind is Kind.KEY else self.full_value
+                spell = self.full_vector if arg.kind is Kind.KEY else self.full_value
                 return f"tl.sum({spell(arg)}, axis=0)"
         return arithmetic(expr, self.head, self.writer)
 
     def _vector_node(
-        self, spell: Callable[[Expr], str], heads: str, channel: str
+        self, spell: Callable[[Expr], str], kind: Kind, channel: str
     ) -> Callable[[Expr], str]:
-        """How a vector is spelled: of which head, along which channels."""
-        width = "D_K" if channel == "key" else "D_V"
+        """How a vector is spelled: of which side, along which channels."""
+        heads, width = ("key_head", "D_K") if kind is Kind.KEY else ("head", "D_V")
 
         def node(expr: Expr) -> str:
             match expr:

@@ -62,7 +62,8 @@ class Context:
     @property
     def keeps_unknowns(self) -> bool:
         """Whether verification stores the unknowns: for the commit, or for its own later blocks."""
-        return bool(self.plan.pairs) and (self.looped or self.schedule.commit == "factors")
+        kept = self.schedule.fusion == "staged" or self.schedule.commit == "factors"
+        return bool(self.plan.pairs) and (self.looped or kept)
 
     @property
     def watches_values(self) -> bool:

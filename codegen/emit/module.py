@@ -13,6 +13,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
 from boleir.codegen.emit.key_vectors import vector_names, vector_planes
 from boleir.codegen.emit.prepare import planes
+from boleir.codegen.emit.staged import plane_names, plane_sizes, sources
 from boleir.codegen.emit.writer import EmittedKernel
 
 WIDTH = 110
@@ -92,9 +93,9 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("state", f"{context.state_dtype} {pool}, free slot stride"),
         ("slots", "int32 [B], -1 for a padding row"),
         ("rows", f"fp32 [{planes(context)}, {heads}, capacity]: {', '.join(_planes(context))}"),
-        ("folded", f"{folded_dtype(context)} {_folded_shape(context)}: C (I+G)^-1 in pieces"),
-        ("vectors", f"fp32 {_vectors_shape(context)}: {', '.join(vector_names(context))}"),
-        ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * shapes.d_v}]: U"),
+        ("folded", _folded(context)),
+        ("vectors", _vectors(context)),
+        ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * _unknown_width(context)}]: U"),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
     ]
@@ -124,16 +125,32 @@ def _planes(context: Context) -> list[str]:
     return names + (list(handover(context).names) if context.schedule.fusion == "split" else [])
 
 
-def _folded_shape(context: Context) -> str:
-    block = context.schedule.node_block
-    tiles = f"{folded_tiles(context)}, {folded_pieces(context)}, {block}, {block}"
-    return f"[B, {context.shapes.value_heads}, {tiles}]"
+def _unknown_width(context: Context) -> int:
+    return context.shapes.d_k if context.plan.right else context.shapes.d_v
 
 
-def _vectors_shape(context: Context) -> str:
-    planes = len(vector_planes(context))
+def _folded(context: Context) -> str:
+    """Shape and meaning of what the factors kernel leaves of the system."""
     heads, block = context.shapes.value_heads, context.schedule.node_block
-    return f"[B, {heads}, {planes}, {block}, {context.shapes.d_k}]"
+    if context.schedule.fusion == "staged":
+        plan, nodes = context.plan, context.shapes.max_nodes
+        shape = f"{len(plan.pairs)}, {len(sources(plan))}, {nodes}, {nodes}"
+        return f"fp32 [B, {heads}, {shape}]: G by pair, source, ancestor and node"
+    tiles = f"{folded_tiles(context)}, {folded_pieces(context)}, {block}, {block}"
+    return f"{folded_dtype(context)} [B, {heads}, {tiles}]: C (I+G)^-1 in pieces"
+
+
+def _vectors(context: Context) -> str:
+    """Shape and meaning of the vectors that the factors kernel leaves."""
+    heads, block = context.shapes.value_heads, context.schedule.node_block
+    if context.schedule.fusion == "staged":
+        sizes, nodes = plane_sizes(context), context.shapes.max_nodes
+        named = zip(sizes, plane_names(context), strict=True)
+        planes = (f"[{nodes}, {size}] {name}" for size, name in named)
+        return f"fp32 [B, {heads}] of {', '.join(planes)}"
+    count = len(vector_planes(context))
+    shape = f"[B, {heads}, {count}, {block}, {context.shapes.d_k}]"
+    return f"fp32 {shape}: {', '.join(vector_names(context))}"
 
 
 def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
@@ -151,7 +168,9 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("readout", "a tile of C"),
         ("u", "the unknowns U"),
     ]
-    if context.plan.key_decay is not None:
+    if context.schedule.fusion == "staged":
+        entries += _staged_variables(context)
+    elif context.plan.key_decay is not None:
         entries += [
             ("gates", "decays of the key channels of a node"),
             ("passed", "product of the decays of the nodes that a walk up the path has passed"),
@@ -161,6 +180,22 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ]
     text = "\n".join(kernel.text for kernel in kernels)
     return [entry for entry in entries if _occurs(entry[0], text)]
+
+
+def _staged_variables(context: Context) -> list[_Entry]:
+    """Names of values that only staged kernels have."""
+    entries = [
+        ("node_reached", "the node that each walk has reached, -1 beyond the end of the path"),
+        ("x_reached", "x of the node that has been reached"),
+        ("left_x", "bits of the ancestors that a walk has not reached yet"),
+        ("passed", "product of the decays of the nodes that a walk has passed"),
+        ("passed_above", "the same without the decay of the node that walks"),
+        ("x_source", "x of node j, whose turn it is"),
+        ("share_x", "C: how much of what a node wrote another one reads"),
+    ]
+    if context.plan.unknown_log_decay is not None:
+        entries.append(("c_above", "c of the parent"))
+    return entries
 
 
 def _occurs(entry: str, text: str) -> bool:

@@ -11,7 +11,7 @@ from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
 
 
-def _is_finite(scalar: Scalar, name: str) -> str:
+def is_finite(scalar: Scalar, name: str) -> str:
     """Whether a row scalar, and what it was computed from, is finite.
 
     The inverse root of an infinite square is zero, which no finite vector gives.
@@ -45,7 +45,7 @@ class Tiles(Vectors):
     def scalars(self, b: int) -> None:
         """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
-        tests = [_is_finite(scalar, self.row_scalar(scalar, b)) for scalar in c.scalars_needed]
+        tests = [is_finite(scalar, self.row_scalar(scalar, b)) for scalar in c.scalars_needed]
         tests += [f"tl.abs({name}) < {LARGEST}" for name in self.decay_rows(b)]
         finite, node = c.block("finite", b), c.block("node", b)
         tests = tests or [f"{node} >= 0"]

@@ -81,7 +81,12 @@ def _split(chosen: Chosen, shapes: Shapes) -> bool:
 
 
 def _fused(chosen: Chosen, shapes: Shapes) -> bool:
-    return not _split(chosen, shapes)
+    return bool(chosen["fusion"] == "fused")
+
+
+def _several(chosen: Chosen, shapes: Shapes) -> bool:
+    """There is a factors kernel."""
+    return not _fused(chosen, shapes)
 
 
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
@@ -101,7 +106,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "orientation": choice(ORIENTATIONS, _fused),
     "stages": powers(1, 2, 1, _loops),
     "commit": choice(COMMITS, _fused),
-    "factor_warps": powers(1, 8, 4, _split),
+    "factor_warps": powers(1, 8, 4, _several),
     "prefetch": flag(False, _split),
     "path_sum": choice(PATH_SUMS, _split),
     "precision": choice(("fp32",)),

@@ -52,10 +52,5 @@ recurrence two_pairs(q: key, k: key, p: key, v: value, w: value, g: key)
   S = S' + l2norm(k) u^T + l2norm(p) (w - S'^T l2norm(p))^T
   out S^T q
 """,
-    "value_decay": """
-recurrence value_decay(q: key, k: key, v: value, g: value)
-  S = S * exp(g) + k v^T
-  out S^T q
-""",
 }
 """Recurrences without a kernel."""

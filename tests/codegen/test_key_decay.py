@@ -145,8 +145,6 @@ def test_what_has_no_kernel_says_why() -> None:
         made("kda", 65)
     with pytest.raises(NoKernel, match="one erase/write pair"):
         made("two_pairs")
-    with pytest.raises(NoKernel, match="decays per value channel"):
-        made("value_decay")
 
 
 def test_the_workspace_holds_the_vectors() -> None:

@@ -125,9 +125,14 @@ def test_a_decay_per_key_channel_is_kept_as_a_factor() -> None:
     assert plan.key_decay is not None and plan.key_decay.kind is Kind.KEY
 
 
-def test_classes_without_a_kernel_are_named() -> None:
-    with pytest.raises(NoKernel, match="acts from the right"):
-        plan_of("gated_oja")
+def test_updates_from_the_right_are_written_along_values() -> None:
+    plan = plan_of("gated_oja")
+    assert plan.right and plan.staged
+    assert plan.value_decay is not None and plan.log_decay is None
+    assert plan.unknown_log_decay is None  # the unknowns are key vectors, which do not decay apart
+    (pair,) = plan.pairs
+    assert pair.write.base.kind is pair.erase.base.kind is Kind.VALUE
+    assert pair.target.kind is Kind.KEY
 
 
 def test_convolutions_of_two_widths_are_refused() -> None:

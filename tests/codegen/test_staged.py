@@ -1,0 +1,197 @@
+"""Decays per value channel and updates from the right: against the float64 walk, with decays that
+overflow when divided, with what is not finite; compiled for GPUs that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import boleir
+from boleir.codegen.interface import interface_of
+from boleir.codegen.kernel_spec import Job
+from boleir.codegen.offline import CompilePool
+from boleir.codegen.pipeline import Lowered, lower
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import InvalidSchedule, Schedule
+from boleir.codegen.targets import target
+from tests.codegen.staged_recurrences import TEXTS
+
+CHILD = "tests.codegen.interpreted_staged"
+LIMIT = 2e-5
+BASE: dict[str, Any] = {
+    "fusion": "staged",
+    "gates": "prepare",
+    "precision": "ieee",
+    "b_v": 16,
+    "b_k": 16,
+    "node_block": 32,
+}
+
+
+def test_every_recurrence_agrees_with_the_walk(run_interpreted: Callable[..., Any]) -> None:
+    wide = {**BASE, "b_v": 32, "b_k": 32}
+    cases = [[name, [1, 1, 32, 24], wide] for name in ("gated_oja", *TEXTS)]
+    odd = ("gated_oja", "value_coupled", "right_head", "right_key_before")
+    cases += [[name, [1, 2, 20, 40], BASE] for name in odd]
+    reports = run_interpreted(f"{CHILD}:rounds_of_one", cases=cases)
+    for case, report in zip(cases, reports, strict=True):
+        assert report["output"] <= LIMIT, (case, report)
+        assert report["states"] <= LIMIT, (case, report)
+        assert report["windows"] and report["changed"] == [], (case, report)
+
+
+def test_states_go_to_targets_and_tracks(run_interpreted: Callable[..., Any]) -> None:
+    report = run_interpreted(f"{CHILD}:targets_and_tracks", name="right_convolved", schedule=BASE)
+    assert report["output"] <= LIMIT and report["states"] <= LIMIT, report
+    assert report["windows"] and report["verify changed"] == report["commit changed"] == [], report
+
+
+@pytest.mark.parametrize("name", ["right_value", "value_delta", "right_key"])
+def test_strong_decays_cost_no_digits(name: str, run_interpreted: Callable[..., Any]) -> None:
+    """exp(c_i) / exp(c_j) would be 0 / 0 here."""
+    schedule = {**BASE, "node_block": 64, "b_k": 32, "b_v": 32}
+    report = run_interpreted(f"{CHILD}:strong_decays", name=name, schedule=schedule, gate="g")
+    assert max(report.values()) <= LIMIT, report
+
+
+def test_more_nodes_than_a_word_holds(run_interpreted: Callable[..., Any]) -> None:
+    names = ["gated_oja", "value_before", "right_between"]
+    for report in run_interpreted(f"{CHILD}:many_nodes", names=names, schedule=BASE):
+        assert max(report.values()) <= LIMIT, report
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_micro_steps"])
+def test_static_trees(name: str, run_interpreted: Callable[..., Any]) -> None:
+    schedule = {**BASE, "node_block": 16}
+    assert run_interpreted(f"{CHILD}:static_tree", name=name, schedule=schedule) <= LIMIT
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_delta", "right_between"])
+def test_what_is_not_finite_reaches_descendants_only(
+    name: str, run_interpreted: Callable[..., Any]
+) -> None:
+    report = run_interpreted(f"{CHILD}:spoiled", name=name, schedule=BASE)
+    assert all(report.values()), report
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_delta"])
+def test_siblings_change_no_bit(name: str, run_interpreted: Callable[..., Any]) -> None:
+    assert run_interpreted(f"{CHILD}:siblings", name=name, schedule=BASE)
+    assert run_interpreted(f"{CHILD}:overflowing", name=name, schedule=BASE, gate="g")
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_convolved"])
+def test_rounds_follow_sequential_decoding(name: str, run_interpreted: Callable[..., Any]) -> None:
+    worst = run_interpreted(f"{CHILD}:rounds", name=name, schedule=BASE, count=4)
+    assert worst["output"] <= LIMIT
+    assert worst["state"] <= LIMIT
+
+
+def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -> None:
+    found = run_interpreted(f"{CHILD}:nothing_accepted", name="gated_oja", schedule=BASE)
+    assert found == []
+
+
+MUTATIONS = {
+    "a step too few": (r"range\(0, deepest \+ 1\)", "range(0, deepest)"),
+    "decays forgotten": (r"passed = passed \* decay_reached", "passed = passed"),
+    "the wrong parent": (r"\(highest >> 23\) - 127|>> 23\) - 127", ">> 23) - 128"),
+    "earlier blocks forgotten": (r"range\(0, block \* NODE_BLOCK\)", "range(0, 0)"),
+    "the last node of a block": (r"\(block \+ 1\) \* NODE_BLOCK", "(block + 1) * NODE_BLOCK - 1"),
+    "siblings seen": (r"below = \(.*\) & \(node > j\)", "below = node > j"),
+    "the wrong sign": (r"right = right - tl.where", "right = right + tl.where"),
+    "another head": (r"gram_rows = folded \+ ", "gram_rows = folded + 0 * "),
+}
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_delta"])
+def test_changes_of_the_text_are_noticed(name: str, run_interpreted: Callable[..., Any]) -> None:
+    mutations = dict(MUTATIONS)
+    if name == "value_delta":
+        mutations["no decay between unknowns"] = (r"decay = tl\.exp2\(", "decay = 1.0 + 0.0 * (")
+        mutations["no decay of the state"] = (r"tl\.exp2\(c \+ c_rest\) \* ", "")
+    schedule = {**BASE, "node_block": 16}
+    errors = run_interpreted(f"{CHILD}:mutants", name=name, schedule=schedule, mutations=mutations)
+    assert errors.pop("") <= LIMIT
+    for label, error in errors.items():
+        assert not error <= 20 * LIMIT, (label, error)
+        assert error != -1.0, label
+
+
+# ---- schedules ---------------------------------------------------------------------------
+
+
+def made(name: str, nodes: int = 16, **options: Any) -> Lowered:
+    """A lowered kernel of small size."""
+    recurrence = boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
+    return lower(recurrence, Shapes(1, 2, 32, 48, nodes, min(5, nodes - 1)), **options)
+
+
+def stages(name: str) -> list[str]:
+    """Names of the kernels of a layer."""
+    return [kernel.name for kernel in made(name).kernels]
+
+
+def test_stages_follow_from_what_there_is_to_solve() -> None:
+    assert stages("gated_oja") == ["prepare", "factors", "unknowns", "values", "commit"]
+    assert stages("value_decay") == ["prepare", "values", "commit"]
+
+
+def test_the_default_is_the_staged_schedule() -> None:
+    for nodes in (4, 17, 64, 256):
+        for batch in (1, 16):
+            assert made("gated_oja", nodes, batch=batch).schedule.fusion == "staged"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "match"),
+    [
+        ("fusion", "fused", "acts from the right: fusion must be staged, not fused"),
+        ("gates", "inline", "gates must be prepare"),
+        ("solver", "inverse", "solver must be horner"),
+        ("commit", "factors", "commit must be replay"),
+        ("b_v", 128, "b_v 128 is above the padded size 64"),
+    ],
+)
+def test_other_schedules_are_refused_with_a_reason(field: str, value: Any, match: str) -> None:
+    schedule = {**BASE, "node_block": 16, field: value}
+    with pytest.raises(InvalidSchedule, match=match):
+        made("gated_oja", schedule=Schedule(**schedule))
+
+
+def test_staged_is_for_its_classes() -> None:
+    with pytest.raises(InvalidSchedule, match="delta_rule has neither"):
+        made("delta_rule", schedule=Schedule(**{**BASE, "node_block": 16}))
+
+
+def test_the_workspace_holds_what_kernels_hand_on() -> None:
+    found = interface_of(made("gated_oja"))
+    assert (found.unknowns, found.unknown_width) == (1, 32)
+    assert found.folded == 2 * 16 * 16
+    assert found.vectors == 2 * 16 * 48  # erase vectors are value vectors
+    found = interface_of(made("value_micro_steps"))
+    assert (found.unknowns, found.unknown_width) == (2, 48)
+    assert found.folded == 2 * 4 * 16 * 16
+    assert found.vectors == 2 * 16 * (2 * 32 + 4 * 48)  # sums with and without the own decay
+    assert interface_of(made("value_decay")).vectors == 0
+
+
+def test_the_header_explains_what_is_handed_on() -> None:
+    text = " ".join(made("value_delta").text.split())
+    assert "fp32 [B, 2, 1, 1, 16, 16]: G by pair, source, ancestor and node" in text
+    assert "[16, 32] k times the decays of its path, [16, 48] log-decays of its path" in text
+    assert "node_reached the node that each walk has reached" in text
+
+
+@pytest.mark.parametrize("name", ["gated_oja", "value_coupled", "right_key_before"])
+def test_kernels_compile_without_a_gpu(name: str, pool: CompilePool) -> None:
+    jobs = []
+    for where, nodes in (("sm_80", 16), ("sm_90", 64), ("sm_90", 128), ("sm_100", 16)):
+        lowered = made(name, nodes, target=target(where))
+        jobs += [Job(lowered.text, spec, target(where)) for spec in lowered.specs()]
+    with ThreadPoolExecutor(2) as threads:
+        for compiled in threads.map(pool.compile, jobs):
+            assert not compiled.spills, compiled.facts
