@@ -117,14 +117,28 @@ def load_sglang(folder: Path) -> SGLang:
 
 def load_fla(folder: Path) -> Fla:
     """Import fla-core's gated delta rule from `folder`; raises PeersMissingError."""
+    _prepare_fla(folder)
+    rule = _module("fla.ops.gated_delta_rule", folder)
+    return Fla(rule.fused_recurrent_gated_delta_rule, rule.chunk_gated_delta_rule)
+
+
+def import_fla_file(folder: Path, name: str) -> Any:
+    """One module of fla-core's `fla/ops`, its packages passed over; raises PeersMissingError."""
+    _prepare_fla(folder)
+    package = "fla.ops"
+    for part in name.split(".")[:-1]:
+        package = f"{package}.{part}"
+        _stand_in(package, folder)
+    return _module(f"fla.ops.{name}", folder)
+
+
+def _prepare_fla(folder: Path) -> None:
     _require(folder, "fla")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     _module("fla", folder)
     for name in FLA_PARENTS:
         _stand_in(name, folder)
-    rule = _module("fla.ops.gated_delta_rule", folder)
-    return Fla(rule.fused_recurrent_gated_delta_rule, rule.chunk_gated_delta_rule)
 
 
 def _require(folder: Path, package: str) -> None:
