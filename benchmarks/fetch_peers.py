@@ -46,6 +46,8 @@ WHEELS: dict[str, tuple[str, ...]] = {
         "fla/ops/gated_delta_rule/backends/*.py",
         "fla/ops/gated_delta_rule/backends/*/*.py",
         "fla/ops/gated_oja_rule/fused_recurrent.py",
+        "fla/ops/kda/backends/*.py",
+        "fla/ops/kda/backends/*/*.py",
         "fla/ops/kda/gate.py",
         "fla/ops/rwkv6/recurrent_naive.py",
         "fla/ops/rwkv7/fused_k_update.py",
