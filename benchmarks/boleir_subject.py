@@ -129,6 +129,10 @@ class BoleirSubject:
         """The other kernels of the layer."""
         self._part("verify")
 
+    def serve(self) -> None:
+        """All kernels of the layer, in the one call that users make."""
+        self._run()
+
     def commit(self) -> None:
         """One launch for all layers."""
         work = self.work

@@ -83,7 +83,7 @@ class Row:
         return cls(batch, nodes, numbers[2] if len(numbers) == 3 else nodes - 1)
 
 
-LAYERS = {
+LAYERS: dict[str, LayerShape] = {
     shape.name: shape
     for shape in (
         LayerShape("qwen3.5-9b", key_heads=16, value_heads=32),
@@ -104,16 +104,23 @@ def layer_shape(name: str, kind: Kind) -> LayerShape:
 TREE_ROWS = (Row(1, 16, 5), Row(1, 64, 8), Row(16, 32, 8), Row(16, 64, 8))
 CHAIN_ROWS = (Row(1, 4, 3), Row(1, 8, 7), Row(16, 4, 3), Row(16, 8, 7))
 DECODE_ROWS = (Row(1, 1, 0), Row(16, 1, 0))
+GROWTH_NODES = (1, 2, 4, 8, 9, 16, 17, 32, 33, 64, 65, 128, 256)
 GROWTH_ROWS = tuple(
-    Row(batch, nodes, 7) for batch in (1, 16) for nodes in (8, 9, 16, 17, 32, 33, 64, 65)
+    Row(batch, nodes, min(7, nodes - 1)) for batch in (1, 16) for nodes in GROWTH_NODES
 )
-"""Pairs on either side of a power of two: the cost must not jump between them."""
+"""One token to the largest tree, with pairs on either side of a power of two: the cost must not
+jump between them."""
+DEPTH_ROWS = tuple(Row(batch, 64, depth) for batch in (1, 16) for depth in (1, 2, 4, 8, 16, 32, 63))
+"""From a star to a chain."""
+BATCH_ROWS = tuple(Row(batch, 64, 8) for batch in (1, 2, 4, 8, 16, 32, 64))
 
 ROW_SETS = {
     "trees": TREE_ROWS,
     "chains": CHAIN_ROWS,
     "decode": DECODE_ROWS,
     "growth": GROWTH_ROWS,
+    "depth": DEPTH_ROWS,
+    "batch": BATCH_ROWS,
 }
 
 REQUIRED_CORE_RATIO = dict(zip(TREE_ROWS, (3.5, 6.0, 12.0, 18.0), strict=True))

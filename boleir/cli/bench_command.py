@@ -15,9 +15,13 @@ EXAMPLES = (
     "python -m benchmarks.fetch_peers      # once: the public kernels to compare with",
     "bolec bench",
     "bolec bench --rows 1x64x8 16x64x8 --mode core --peers .peers",
+    "bolec bench --kind kda --mode core",
+    "bolec bench --recurrence all          # boleir alone, every recurrence of the library",
     "bolec bench --json -- --rounds 50     # anything after -- goes to `python -m benchmarks.run`",
 )
-PASSED_ON = ("rows", "mode", "peers", "name", "out")
+PASSED_ON = ("rows", "mode", "kind", "peers", "name", "out")
+ALONE = ("rows", "recurrence", "name", "out")
+"""What the measurement of recurrences without peers takes of these."""
 
 
 class NoBenchmarks(BoleirError):
@@ -31,13 +35,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rows",
         nargs="+",
         metavar="ROW",
-        help="BATCHxNODES[xDEPTH], trees, chains, decode or growth",
+        help="BATCHxNODES[xDEPTH], trees, chains, decode, growth, depth or batch",
     )
     add(
         "--mode",
         nargs="+",
         choices=("core", "full"),
         help="core: from convolved inputs; full: convolution too",
+    )
+    add("--kind", choices=("gdn", "kda"), help="decay per head (gdn) or per key channel")
+    add(
+        "--recurrence",
+        nargs="+",
+        metavar="NAME",
+        help="measure these of the library without peers; all: every one",
     )
     add("--peers", metavar="FOLDER", help="folder filled by `python -m benchmarks.fetch_peers`")
     add("--name", help="name of the result file")
@@ -47,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand over to the runner. Raises `NoBenchmarks`."""
-    main = find_runner()
+    main = find_runner("recurrences" if args.recurrence else "run")
     from boleir.runtime.present import gpu_is_present
 
     if not gpu_is_present():
@@ -58,15 +69,21 @@ def run(args: argparse.Namespace) -> int:
 def runner_arguments(args: argparse.Namespace) -> list[str]:
     """What the runner is called with."""
     passed = []
-    for name in PASSED_ON:
+    names = ALONE if args.recurrence else PASSED_ON
+    for name in ("mode", "kind", "peers"):
+        if args.recurrence and getattr(args, name) is not None:
+            raise NoBenchmarks(f"--{name} compares with peers, --recurrence measures without them")
+    if args.recurrence and args.json:
+        raise NoBenchmarks("--recurrence prints a table; the result file is its JSON")
+    for name in names:
         value = getattr(args, name)
         if value is not None:
             passed += [f"--{name}", *(value if isinstance(value, list) else [value])]
     return [*passed, *(["--json"] if args.json else []), *args.arguments]
 
 
-def find_runner() -> Callable[[list[str]], int | None]:
-    """The `main` of `benchmarks.run`, from the checkout this package is imported from.
+def find_runner(name: str = "run") -> Callable[[list[str]], int | None]:
+    """The `main` of a module of `benchmarks`, from the checkout this package is imported from.
 
     Raises `NoBenchmarks`.
     """
@@ -80,5 +97,5 @@ def find_runner() -> Callable[[list[str]], int | None]:
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    main: Callable[[list[str]], int | None] = import_module("benchmarks.run").main
+    main: Callable[[list[str]], int | None] = import_module(f"benchmarks.{name}").main
     return main

@@ -18,6 +18,7 @@ from boleir.runtime.tuning.trial_inputs import bounded_parents
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface, Operand
+    from boleir.runtime.call_records import Factors
     from boleir.runtime.kernel import Kernel
     from boleir.runtime.tree_batch import TreeBatch
 
@@ -36,30 +37,61 @@ def layers_for(face: Interface, batch: int, working_set: int) -> int:
 def layer_us(kernel: Kernel, batch: int, policy: Policy) -> float:
     """Median microseconds of one layer's verification and its share of the commit, which is one
     launch for all layers, for `batch` full requests that accept half of the deepest path."""
-    face = kernel.interface
-    count = layers_for(face, batch, policy.working_set)
-    trees = _trees(kernel, batch)
-    pool = kernel.pool(batch, count)
-    for layer in range(count):
-        pool.layer(layer).state.normal_(std=0.3)
-    inputs = [_inputs(face, trees.num_nodes, kernel.device) for _ in range(count)]
-    slots = torch.arange(batch, dtype=torch.int32, device=kernel.device).flip(0).contiguous()
-    space = kernel.workspace(batch, trees.num_nodes, count)
-    accepted = torch.full_like(slots, face.max_depth // 2)
-    shape = (trees.num_nodes, face.value_heads, face.d_v)
-    out = torch.empty(shape, dtype=getattr(torch, face.out_dtype), device=kernel.device)
+    rounds = Rounds(kernel, batch, policy.working_set)
+    return rounds.layer_us(rounds.whole, policy.replays)
 
-    def run() -> None:
-        factors = [
-            kernel.verify(trees, given, pool.layer(at), slots, workspace=space, layer=at, out=out)[
-                1
-            ]
-            for at, given in enumerate(inputs)
-        ]
-        kernel.commit(factors, accepted, pool, slots)
 
-    clock = _graph_clock(run) if kernel.device.type == "cuda" else _host_clock(run)
-    return median(clock() for _ in range(policy.replays)) / count
+def stage_us(kernel: Kernel, batch: int, policy: Policy) -> dict[str, float]:
+    """Median microseconds per layer of `verify`, of `commit`, and of the `whole` in one graph."""
+    rounds = Rounds(kernel, batch, policy.working_set)
+    stages = {"verify": rounds.verify, "commit": rounds.commit, "whole": rounds.whole}
+    return {name: rounds.layer_us(run, policy.replays) for name, run in stages.items()}
+
+
+class Rounds:
+    """Buffers of many layers, and the calls of one round on them."""
+
+    def __init__(self, kernel: Kernel, batch: int, working_set: int) -> None:
+        face = kernel.interface
+        self.kernel, self.count = kernel, layers_for(face, batch, working_set)
+        self._trees = _trees(kernel, batch)
+        nodes = self._trees.num_nodes
+        self._pool = kernel.pool(batch, self.count)
+        for layer in range(self.count):
+            self._pool.layer(layer).state.normal_(std=0.3)
+        self._inputs = [_inputs(face, nodes, kernel.device) for _ in range(self.count)]
+        self._slots = torch.arange(batch, dtype=torch.int32, device=kernel.device)
+        self._slots = self._slots.flip(0).contiguous()
+        self._space = kernel.workspace(batch, nodes, self.count)
+        self._accepted = torch.full_like(self._slots, face.max_depth // 2)
+        shape = (nodes, face.value_heads, face.d_v)
+        self._out = torch.empty(shape, dtype=getattr(torch, face.out_dtype), device=kernel.device)
+        self._factors: list[Factors] = []
+        self.verify()
+
+    def verify(self) -> None:
+        """All layers."""
+        self._factors = [
+            self.kernel.verify(
+                self._trees, given, self._pool.layer(at), self._slots,
+                workspace=self._space, layer=at, out=self._out,
+            )[1]
+            for at, given in enumerate(self._inputs)
+        ]  # fmt: skip
+
+    def commit(self) -> None:
+        """All layers in one launch."""
+        self.kernel.commit(self._factors, self._accepted, self._pool, self._slots)
+
+    def whole(self) -> None:
+        """Verification, then commit."""
+        self.verify()
+        self.commit()
+
+    def layer_us(self, run: Callable[[], None], replays: int) -> float:
+        """Median microseconds per layer of `run`."""
+        clock = _graph_clock(run) if self.kernel.device.type == "cuda" else _host_clock(run)
+        return median(clock() for _ in range(replays)) / self.count
 
 
 def _trees(kernel: Kernel, batch: int) -> TreeBatch:

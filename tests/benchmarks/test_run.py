@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import floor, plots, registry, run
+from benchmarks import floor, registry, run
 from benchmarks.serving_shapes import LAYERS, ROW_SETS, LayerShape, Row, layer_shape
 
 TINY = LayerShape("qwen3.5-9b", key_heads=1, value_heads=2, d_k=16, d_v=16)
@@ -35,7 +35,6 @@ def test_writes_json_and_prints_tables(tmp_path: Path, capsys: pytest.CaptureFix
     assert set(report["cases"][1]["subjects"]["torch"]["stages"]) >= {"conv", "verify", "commit"}
     printed = capsys.readouterr().out
     assert "| 2x5x2 | torch |" in printed
-    assert len(plots.bars(report, "full")) == 2
 
 
 @pytest.mark.usefixtures("tiny_layer")

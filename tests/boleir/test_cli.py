@@ -447,7 +447,7 @@ def test_bench_hands_its_options_over(monkeypatch: pytest.MonkeyPatch) -> None:
         return 3
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(command_module("bench"), "find_runner", lambda: runner)
+    monkeypatch.setattr(command_module("bench"), "find_runner", lambda _: runner)
     argv = ["bench", "--rows", "1x16", "16x64x8", "--peers", "p", "--json", "--", "--rounds", "5"]
     assert main(argv) == 3
     expected = ["--rows", "1x16", "16x64x8", "--peers", "p", "--json", "--rounds", "5"]

@@ -1,0 +1,130 @@
+"""Tables and figures come from result files: right numbers, and nothing where there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import footprint, plots, report
+from benchmarks.reading import RESULTS, read_reports
+from benchmarks.serving_shapes import (
+    BATCH_ROWS,
+    DEPTH_ROWS,
+    GROWTH_ROWS,
+    LAYERS,
+    TREE_ROWS,
+    Row,
+)
+
+
+def stub(rows: tuple[Row, ...], mode: str = "core", kind: str = "gdn", **us: float) -> Any:
+    """A report in which every subject takes so many microseconds on every row."""
+
+    def subject(value: float) -> dict[str, Any]:
+        stages = {name: {"median": value} for name in ("verify", "commit", "conv")}
+        return {"stages": stages, "sum": 3 * value, "wrong": [], "errors": {}}
+
+    cases = [
+        {
+            "layer": "qwen3.5-9b",
+            "row": str(row),
+            "mode": mode,
+            "kind": kind,
+            "floor_us": {"verify": 2.0, "commit": 1.0, "conv": 1.0},
+            "subjects": {name.replace("_", "-"): subject(value) for name, value in us.items()},
+        }
+        for row in rows
+    ]
+    return {"environment": {"device": "GPU"}, "copy_bandwidth": 2e12, "cases": cases}
+
+
+def line(text: str, *words: str) -> str:
+    (found,) = [x for x in text.splitlines() if all(word in x for word in words)]
+    return found
+
+
+def test_targets_are_decided_by_what_was_measured() -> None:
+    trees = stub(TREE_ROWS, boleir=5.0, sglang=100.0)
+    text = report.targets([trees])
+    assert "| 20.0x | yes |" in line(text, "core vs SGLang serial", "1x64x8", ">= 10x")
+    assert "| 20.0x | no |" in line(text, "| core vs SGLang serial", "16x64x8")
+    assert "| 2.50x | no |" in line(text, "byte floor", "16x64x8")
+    assert "not measured" in line(text, "chain", "1x4x3")
+    chains = stub((Row(1, 4, 3),), boleir=5.0, sglang=9.0, sglang_replay=4.0)
+    assert "| 1.25x | no |" in line(report.targets([chains]), "chain", "1x4x3")
+    decode = stub((Row(1, 1, 0),), sglang_decode=6.0)
+    both = [decode, stub((Row(1, 16, 7),), boleir=6.0)]
+    assert "| 1.00x | yes |" in line(report.targets(both), "decoded token", "1x16x7")
+    kda = stub((Row(1, 64, 8),), kind="kda", boleir=10.0, sglang=90.0)
+    assert "| 9.0x | yes |" in line(report.targets([kda]), "KDA", "1x64x8")
+
+
+def test_wrong_results_reach_no_target() -> None:
+    trees = stub(TREE_ROWS, boleir=1.0, sglang=100.0)
+    for case in trees["cases"]:
+        case["subjects"]["boleir"]["wrong"] = ["verify_max"]
+    assert "yes" not in report.targets([trees])
+
+
+def test_the_papers_numbers_stand_beside_ours() -> None:
+    reports = [stub(TREE_ROWS, boleir=5.0, sglang=100.0), footprint.report("x")]
+    reports.append(stub(TREE_ROWS, mode="full", boleir=5.0, sglang=60.0))
+    text = report.paper_tables(reports)
+    assert line(text, "3.4x / 5.0x").endswith("| 20.0x |")
+    assert line(text, "convolution and commit").endswith("| 12.0x / 12.0x |")
+    assert "84x" in line(text, "bytes written")
+    assert "1.3%" in line(text, "commit, share")  # 24 x 5 µs of 18 GB at 2 TB/s
+    assert report.paper_tables([]).count("not measured") == 7
+
+
+def test_footprint_counts_buffers_of_the_kernels() -> None:
+    shape, row = LAYERS["qwen3.5-9b"], Row(16, 64, 8)
+    face = footprint.interface(shape, row)
+    per_node = footprint.node_bytes(face)
+    assert per_node["kept"] == 2 * (8192 + 64)  # q, k, v after the convolution, a and b
+    assert per_node["out"] == 2 * 32 * 128
+    stored = footprint.node_bytes(footprint.interface(shape, row, commit="factors"))["kept"]
+    assert stored == per_node["kept"] + 4 * 32 * 128  # and the unknowns
+    found = footprint.case(shape, row)
+    assert found["snapshot_bytes_per_node"] == 32 * 128 * 128 * 4
+    assert found["snapshot_bytes_per_node"] / found["bytes_per_node"]["replay"] >= 99
+    assert found["snapshot_bytes_per_node"] / found["bytes_per_node"]["replay_needed"] >= 160
+    state = 16 * 32 * 128 * 128 * 4
+    assert found["written"]["boleir"]["commit"] == state + 16 * 8192 * 3 * 2
+
+
+def test_the_committed_footprint_is_todays() -> None:
+    committed = json.loads(footprint.RESULT.read_text())
+    assert committed["cases"] == json.loads(json.dumps(footprint.report("")["cases"]))
+
+
+def test_charts_hold_the_numbers_of_the_reports() -> None:
+    rows = tuple(dict.fromkeys((*TREE_ROWS, *GROWTH_ROWS, *DEPTH_ROWS, *BATCH_ROWS)))
+    found = {c.name: c for c in plots.charts([stub(rows, boleir=5.0, sglang=100.0)])}
+    assert set(found) == {
+        "speed-up", "roofline", "growth-nodes", "growth-depth", "growth-batch",
+    }  # fmt: skip
+    assert all(y == 20.0 for _, y in found["speed-up"].series[0].points)
+    nodes = {s.name: s for s in found["growth-nodes"].series}
+    assert [x for x, _ in nodes["boleir, batch 16"].points][:3] == [1.0, 2.0, 4.0]
+    assert found["growth-nodes"].series[0].points[-1][0] == 256.0
+    assert len(found["growth-batch"].series[0].points) == len(BATCH_ROWS)
+    assert plots.charts([]) == []
+
+
+def test_committed_results_can_be_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reports = read_reports(RESULTS.glob("*.json"))
+    assert {"speed-up", "roofline", "bytes-per-node"} <= {c.name for c in plots.charts(reports)}
+    drawn = plots.main(["--out", str(tmp_path)])
+    if importlib.util.find_spec("matplotlib"):
+        assert drawn == 0
+        assert (tmp_path / "roofline.svg").stat().st_size > 10_000
+    else:
+        assert drawn == 1
+        assert "pip install 'boleir[bench]'" in capsys.readouterr().err
+    assert report.main([]) == 0
+    assert "core vs serial verifier" in capsys.readouterr().out
