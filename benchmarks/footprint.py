@@ -49,7 +49,7 @@ def node_bytes(face: Interface) -> dict[str, int]:
     """Bytes per node of one layer: `kept` until the commit (convolved inputs, unknowns if stored,
     and the gates it reads again), `scratch` that the next layer uses anew, `out`."""
     gates = sum(x.channels for x in face.inputs if x.name not in face.convolved)
-    unknowns = face.unknowns * face.value_heads * face.d_v * FLOAT_BYTES
+    unknowns = face.unknowns * face.value_heads * face.unknown_width * FLOAT_BYTES
     stored = unknowns if "unknowns" in face.table else 0
     return {
         "kept": (face.conv_channels + gates) * ACTIVATION_BYTES + stored,

@@ -109,10 +109,12 @@ def _key(lowered: Lowered, target: Target) -> str:
     import triton
 
     from boleir.codegen.artifact_folder import FORMAT
+    from boleir.codegen.interface import interface_of
     from boleir.codegen.topology import topology_source
 
     specs = [repr(spec) for spec in lowered.specs()]
     ptxas = os.environ.get("TRITON_PTXAS_PATH", "")
     texts = [lowered.text, topology_source()]
-    content = [FORMAT, triton.__version__, ptxas, target.name, texts, specs]
+    face = interface_of(lowered).to_json()  # kept beside the binaries
+    content = [FORMAT, triton.__version__, ptxas, target.name, texts, specs, face]
     return f"{lowered.plan.name}-{hashlib.sha256(dump(content)).hexdigest()[:24]}"
