@@ -9,7 +9,7 @@ from typing import Any
 
 from boleir.errors import Span
 from boleir.functions import L2_EPSILON
-from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Kind, Mul, Neg, Number, Sub, walk
+from boleir.ir import Add, Call, Dim, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Sub, walk
 
 
 def rebuild(root: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -72,6 +72,33 @@ def constant_value(expr: Expr, dims: dict[str, int]) -> float:
         case Div(left=left, right=right):
             return constant_value(left, dims) / constant_value(right, dims)
     raise TypeError(f"not a constant: {type(expr).__name__}")
+
+
+def vanishes(expr: Expr) -> bool:
+    """Whether a vector is zero in every channel where all vectors it is computed from are: then
+    channels beyond the last, which are loaded as zero, add nothing to a sum."""
+    match expr:
+        case Input(kind=kind):
+            return kind is not Kind.HEAD
+        case Mul(left=left, right=right):
+            return vanishes(left) or vanishes(right)
+        case Add(left=left, right=right) | Sub(left=left, right=right):
+            return vanishes(left) and vanishes(right)
+        case Neg(arg=arg) | Div(left=arg):
+            return vanishes(arg)
+        case Call(fn=fn, arg=arg) if arg.kind is expr.kind:
+            return vanishes(arg) and zero_stays(fn)
+        case Number(value=value):
+            return value == 0
+    return False
+
+
+def zero_stays(fn: str) -> bool:
+    """Whether an elementwise function is zero at zero."""
+    from boleir.functions import FUNCTIONS
+
+    function = FUNCTIONS[fn]
+    return function.elementwise and float(function.numpy(0.0)) == 0.0
 
 
 def inverse_norm(vector: Expr, span: Span | None = None) -> Expr:

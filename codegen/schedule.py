@@ -295,11 +295,30 @@ def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
     for one of them; this agrees with what compiled variants report.
     """
     nodes = schedule.node_block
+    if schedule.fusion == "staged":
+        return _staged_footprint(schedule, plan, shapes)
     operand = max(max(nodes, schedule.b_v) * schedule.b_k, nodes * nodes)
     unknowns = blocks(schedule, shapes) * max(1, len(plan.pairs)) * schedule.b_v * nodes
     return Footprint(
         shared=operand * STAGED_BYTES[schedule.precision],
         live=schedule.b_v * schedule.b_k + unknowns + nodes * nodes,
+        warps=schedule.warps,
+    )
+
+
+def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
+    """Least needs of one program of the unknowns kernel, or of the value kernel where those are
+    more."""
+    channels = schedule.b_k if plan.right else schedule.b_v
+    nodes, walking = schedule.node_block, 16
+    kept = len(plan.pairs) + sum(pair.gain is not None for pair in plan.pairs)
+    kept += 3 if plan.unknown_log_decay is not None else 1
+    unknowns = nodes * channels * kept + 64 * (nodes + channels) if plan.pairs else 0
+    values = walking * (2 * padded(shapes.d_k) + 3 * schedule.b_v) + schedule.b_v * shapes.d_k
+    operand = max(64 * max(nodes, channels), max(walking, schedule.b_v) * padded(shapes.d_k))
+    return Footprint(
+        shared=operand * STAGED_BYTES[schedule.precision],
+        live=max(unknowns, values),
         warps=schedule.warps,
     )
 

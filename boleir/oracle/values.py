@@ -70,6 +70,16 @@ class Floats:
         return result[..., None] if fn == "sum" else result
 
 
+class Singles(Floats):
+    """Float32: shows how far a recurrence itself can be trusted in that format."""
+
+    def array(self, values: Array) -> Array:
+        return np.asarray(values, dtype=np.float32)
+
+    def number(self, value: Fraction) -> Any:
+        return np.float32(float(value))
+
+
 class Exact:
     """Rational numbers; a transcendental function is a random table over its exact arguments.
 

@@ -14,7 +14,7 @@ from boleir.codegen.emit.text import arithmetic, product
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf, stem
 from boleir.codegen.plan import Operand
-from boleir.codegen.rewrite import constant_value, is_constant
+from boleir.codegen.rewrite import constant_value, is_constant, vanishes
 from boleir.codegen.schedule import padded
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per
 
@@ -46,14 +46,25 @@ class Token:
         return self.memo[known]
 
     def _live(self, base: Expr) -> str:
-        """The base of an operand; where it is computed, channels that are none are zeroed: they
-        would enter sums over the tile."""
-        shapes, name = self.context.shapes, self.side(base)
-        size = shapes.width(base.kind)
-        if isinstance(base, Input) or padded(size) == size:
-            return name
+        """The base of an operand, zero beyond the last channel: it enters sums over the tile."""
         live = "key < D_K" if base.kind is Kind.KEY else "value < D_V"
+        return self._zeroed(base, self.side(base), live)
+
+    def _zeroed(self, expr: Expr, name: str, live: str) -> str:
+        """A vector, zero in the channels that are none where it would not be so by itself."""
+        size = self.context.shapes.width(expr.kind)
+        if padded(size) == size or vanishes(expr):
+            return name
         return self.writer.temp(f"tl.where({live}, {name}, 0.0)", f"{name}_live")
+
+    def _summed(self, expr: Expr) -> str:
+        """A vector over all its channels, for a sum."""
+        if expr.kind is Kind.VALUE:
+            every = f"tl.arange(0, {padded(self.context.shapes.d_v)})"
+            return self._zeroed(expr, self.full_value(expr), f"{every} < D_V")
+        every = f"tl.arange(0, {padded(self.context.shapes.d_k)})"
+        live = f"{every if self.context.plan.right else 'key'} < D_K"
+        return self._zeroed(expr, self.full_vector(expr), live)
 
     def parameter(self, item: Input) -> str:
         """A parameter of the layer, loaded once."""
@@ -110,11 +121,9 @@ class Token:
             case Input():
                 return self.parameter(expr)
             case Dot(left=left, right=right):
-                spell = self.full_vector if left.kind is Kind.KEY else self.full_value
-                return f"tl.sum({spell(left)} * {spell(right)}, axis=0)"
+                return f"tl.sum({self._summed(left)} * {self._summed(right)}, axis=0)"
             case Call(fn="sum", arg=arg):
-                spell = self.full_vector if arg.kind is Kind.KEY else self.full_value
-                return f"tl.sum({spell(arg)}, axis=0)"
+                return f"tl.sum({self._summed(arg)}, axis=0)"
         return arithmetic(expr, self.head, self.writer)
 
     def _vector_node(

@@ -7,7 +7,7 @@ from boleir.codegen.emit.text import arithmetic, call
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import stem
 from boleir.codegen.plan import Mixed, NoKernel, Scalar
-from boleir.codegen.rewrite import constant_value, is_constant
+from boleir.codegen.rewrite import constant_value, is_constant, zero_stays
 from boleir.codegen.schedule import padded
 from boleir.ir import Call, Dot, Expr, Input, walk
 
@@ -112,6 +112,9 @@ def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
     if not mine:
         return
     w.let("value", "stored.to(tl.float32)")
+    width = context.shapes.width(m.source.kind)
+    if padded(width) != width and not all(zero_stays(fn) for fn in m.functions):
+        w.let("value", "tl.where(live[None, :], value, 0.0)")
     for scalar in mine:
         w.origin(scalar.name, place(scalar.expr))
         value = w.let(scalar.name, _spell(context, w, m, scalar.expr))

@@ -16,7 +16,7 @@ from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Scalar
 from boleir.codegen.schedule import padded
-from boleir.ir import Expr, Input, Kind
+from boleir.ir import Expr, Kind
 
 OWN, OTHER = 0, 1
 """The groups: nodes of the program, and what they come to."""
@@ -104,9 +104,6 @@ class GroupTiles(Tiles):
         known = ("whole", expr.key, b)
         if known not in self.memo:
             name = self.key(expr, b, 0) if kind is Kind.KEY else self.full_value(expr, b)
-            if self.is_padded(kind) and not isinstance(expr, Input):
-                live = f"({self.channel(kind)} < {self.width(kind)})[None, :]"
-                name = self.writer.temp(f"tl.where({live}, {name}, 0.0)", f"{name}_live")
             self.memo[known] = name
         return self.memo[known]
 

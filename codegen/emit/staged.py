@@ -68,8 +68,9 @@ def plane_names(context: Context) -> list[str]:
 
 def gram_rows(tiles: GroupTiles) -> str:
     """Where G of the program's request and head begins; a name."""
-    size = f"{gram_count(tiles.whole.plan)} * (MAX_NODES * MAX_NODES)"
-    at = f"{tiles.writer.arg('folded', '*fp32')} + {_program_head()} * ({size})"
+    count = gram_count(tiles.whole.plan)
+    size = f"({f'{count} * ' if count > 1 else ''}MAX_NODES * MAX_NODES)"
+    at = f"{tiles.writer.arg('folded', '*fp32')} + {_program_head()} * {size}"
     return tiles.writer.let("gram_rows", at)
 
 

@@ -185,7 +185,11 @@ class _Unknowns(GroupTiles):
 
     def _erased(self) -> list[str]:
         """e^T S_pre for every pair, the decays of the written side in e; the written side is walked
-        in pieces."""
+        in pieces.
+
+        Both operands keep all their digits: vectors that are not normalised let what is lost here
+        grow from node to node.
+        """
         w, size = self.writer, self.context.shapes.width(self.written)
         names = [w.fresh(self._name("erased", p)) for p in range(len(self.pairs))]
         step = min(UNROLLED, padded(size))
@@ -199,7 +203,7 @@ class _Unknowns(GroupTiles):
                 mask = conjunction("inside[:, None]", *(f"({x})[None, :]" for x in tests))
                 at = vector_at(self, p, self.written, channel)
                 tile = w.let(self._name("erase", p), f"tl.load({at}, mask={mask}, other=0.0)")
-                pieces = self.precision.pieces(w, tile)
+                pieces = self.precision.thirds(w, tile)
                 starts[p] = self.precision.dot(w, name, pieces, state, starts[p])
         return names
 
@@ -216,7 +220,8 @@ class _Unknowns(GroupTiles):
         tile, dtype = w.let("state_tile", f"tl.load({at}{given})"), self.context.state_dtype
         if dtype == "fp16" or (dtype != "fp32" and self.precision.plan in ("ieee", "tf32")):
             tile, dtype = w.let(tile, f"{tile}.to(tl.float32)"), "fp32"
-        pieces = self.precision.pieces(w, tile, dtype)
+        exact = dtype == "fp32"
+        pieces = self.precision.thirds(w, tile) if exact else self.precision.pieces(w, tile, dtype)
         return pieces if self.unknown is Kind.KEY else pieces.transposed()
 
     # -- node after node --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from boleir.codegen.emit.context import LARGEST
 from boleir.codegen.emit.frame import Frame
 from boleir.codegen.emit.text import arithmetic, bracket, product
 from boleir.codegen.naming import leaf
-from boleir.codegen.rewrite import constant_value, is_constant, split_factors
+from boleir.codegen.rewrite import constant_value, is_constant, split_factors, vanishes
 from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Input, Kind, Per
 
@@ -107,7 +107,19 @@ class Vectors(Frame, ABC):
         return self.memo[known]
 
     def key(self, expr: Expr, b: int, chunk: int) -> str:
-        """A key-side expression as a float32 tile [nodes, key chunk]; a name."""
+        """A key-side expression as a float32 tile [nodes, key chunk], zero beyond the last channel;
+        a name."""
+        if not self.is_partial(chunk) or vanishes(expr):
+            return self._key(expr, b, chunk)
+        known = ("live key", expr.key, b, chunk)
+        if known not in self.memo:
+            tile, live = self._key(expr, b, chunk), f"({self.key_name(chunk)} < D_K)[None, :]"
+            name = self.context.block(f"{leaf(expr)}_live{self.key_part(chunk)}", b)
+            self.memo[known] = self.writer.temp(f"tl.where({live}, {tile}, 0.0)", name)
+        return self.memo[known]
+
+    def _key(self, expr: Expr, b: int, chunk: int) -> str:
+        """The same with whatever it is computed to beyond the last channel."""
         known = ("key", expr.key, b, chunk)
         if known in self.memo:
             return self.memo[known]
@@ -129,7 +141,7 @@ class Vectors(Frame, ABC):
     def _in_key(self, child: Expr, b: int, chunk: int) -> str:
         if child.kind is Kind.HEAD:
             return self.weight(child, b, "[:, None]")
-        return self.key(child, b, chunk)
+        return self._key(child, b, chunk)
 
     def weight(self, expr: Expr, b: int, broadcast: str) -> str:
         """A HEAD expression that multiplies a vector: constants as they are, scalars broadcast."""
@@ -144,7 +156,21 @@ class Vectors(Frame, ABC):
     # -- value side -------------------------------------------------------------------------------
 
     def full_value(self, expr: Expr, b: int) -> str:
-        """A value-side expression over all d_v channels, [nodes, d_v], for reductions; a name."""
+        """A value-side expression over all d_v channels, [nodes, d_v], zero beyond the last, for
+        reductions; a name."""
+        d_v = self.context.shapes.d_v
+        if padded(d_v) == d_v or vanishes(expr):
+            return self._full_value(expr, b)
+        known = ("live full", expr.key, b)
+        if known not in self.memo:
+            live = f"(tl.arange(0, {padded(d_v)}) < D_V)[None, :]"
+            name = self.context.block(f"{leaf(expr)}_live", b)
+            text = f"tl.where({live}, {self._full_value(expr, b)}, 0.0)"
+            self.memo[known] = self.writer.temp(text, name)
+        return self.memo[known]
+
+    def _full_value(self, expr: Expr, b: int) -> str:
+        """The same with whatever it is computed to beyond the last channel."""
         known = ("full", expr.key, b)
         if known in self.memo:
             return self.memo[known]
@@ -167,7 +193,7 @@ class Vectors(Frame, ABC):
     def _in_full_value(self, child: Expr, b: int) -> str:
         if child.kind is Kind.HEAD:
             return self.weight(child, b, "[:, None]")
-        return self.full_value(child, b)
+        return self._full_value(child, b)
 
     def value(self, expr: Expr, b: int) -> str:
         """A value-side expression as a float32 value tile; text that may be longer than a name."""

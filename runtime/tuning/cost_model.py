@@ -101,7 +101,8 @@ def predict(
     total, before, resident = 0.0, 0.0, 0
     for work in works(schedule, plan, shapes, batch):
         us, resident = kernel_us(work, target, constants)
-        early = work.kernel == "values" and target.pdl and schedule.pdl
+        early = work.kernel == "values" and schedule.fusion == "split"
+        early = early and target.pdl and schedule.pdl
         total += us - (min(before, us, constants.overlap) if early else 0.0)
         kernels[work.kernel] = before = us
     return Prediction(total, kernels, resident)

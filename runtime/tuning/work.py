@@ -46,7 +46,11 @@ class Work:
 def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[Work, ...]:
     """The kernels of a layer's verification in launch order, for `batch` full requests."""
     found = [_prepare(plan, shapes, batch)] if schedule.gates == "prepare" or plan.mixed else []
-    if schedule.fusion == "split":
+    if schedule.fusion == "staged":
+        from boleir.runtime.tuning.staged_work import staged_works
+
+        found += staged_works(schedule, plan, shapes, batch)
+    elif schedule.fusion == "split":
         found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
     else:
         found.append(_verify(schedule, plan, shapes, batch))

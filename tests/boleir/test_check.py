@@ -19,6 +19,7 @@ from boleir.derive.derive import derive
 from boleir.errors import CheckError
 from boleir.oracle.closed import closed_form
 from boleir.oracle.sequential import sequential
+from boleir.oracle.values import Singles
 from tests.boleir.affine_recurrences import random_recurrence
 
 FEW = (Case(), Case("chain", "identical", 1.0, -0.03), Case("star", "zero", 0.0, "mixed"))
@@ -45,6 +46,26 @@ def test_random_recurrences_are_proved(seed: int) -> None:
     recurrence = random_recurrence(seed)
     proof = prove(derive(recurrence), trees=5, seed=seed)
     assert proof.passed, f"{proof}\n{recurrence}"
+
+
+def test_kernels_are_trusted_as_far_as_float32_goes() -> None:
+    """Where q^T k nearly vanishes the recurrence itself is far off in float32; that is no fault of
+    a kernel, and excuses nothing larger."""
+    form = bole.derive(bole.load("gated_oja"))
+    case = Case("balanced", "cosine", strength=2.0, log_decay=-20.0)
+
+    def single(sample: Sample, factor: float = 1.0) -> KernelRun:
+        found = sequential(form.recurrence, **sample.arguments, field=Singles())
+        return KernelRun(found.output * factor, found.states[sample.accepted])
+
+    shape = Shape(1, 2, 32, 24)
+    for kernel, passed in ((single, True), (lambda x: single(x, 1.001), False)):
+        report = check(
+            form.recurrence, trees=1, over=[case], kernels={"single": kernel},
+            kernel_shape=shape, kernel_nodes=9,
+        )  # fmt: skip
+        assert report.findings[-1].passed is passed
+        assert report.findings[-1].worst > 0
 
 
 CARRIERS = ("gdn", "comba", "kda", "dplr", "gated_delta_product", "gated_oja", "rwkv6")

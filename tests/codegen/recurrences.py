@@ -38,6 +38,14 @@ recurrence read_before(q: key, k: key, v: value, w: value, a: head)
   out S^T q + 2 * v
   S = exp(-exp(a)) * S + k (v - S^T k / 2)^T + q w^T
 """,
+    "computed": """
+recurrence computed(q: key, k: key, v: value, a: head)
+  q, k, v = sigmoid(q, k, v)
+  k = k / 8
+  S = exp(-exp(a)) * S
+  S = S + k (l2norm(v) - S^T k)^T
+  out S^T (q + l2norm(k))
+""",
     "no_state_products": """
 recurrence no_state_products(q: key, k: key, v: value)
   S = S + k v^T

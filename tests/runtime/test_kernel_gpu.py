@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+import boleir
 from boleir.check.inputs import Case, Shape
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
 from boleir.trees import shapes
+from tests.codegen.staged_recurrences import TEXTS
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.kernel_rounds import play
 
@@ -75,6 +77,12 @@ VARIANTS = (
     Variant("kda", Shape(1, 2, 60, 32), 16, 5),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
+    Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
+    Variant("gated_oja", Shape(1, 2, 60, 32), 16, 5, batch=16),
+    Variant("gated_oja", Shape(1, 2, 64, 96), 200, 9),
+    *(Variant(name, Shape(1, 2, 64, 96), 33, 8) for name in TEXTS if "convolved" not in name),
+    Variant("value_convolved", Shape(1, 2, 96, 60), 17, 5, dtype="float32"),
+    Variant("right_convolved", Shape(1, 2, 60, 96), 17, 5, dtype="float32"),
 )
 DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
@@ -86,8 +94,9 @@ _MADE: dict[Variant, Harness] = {}
 def harness(variant: Variant) -> Harness:
     """Compiled once per session; outputs in float32."""
     if variant not in _MADE:
+        name = variant.recurrence
         _MADE[variant] = Harness(
-            variant.recurrence,
+            boleir.parse(TEXTS[name]) if name in TEXTS else name,
             variant.shape,
             max_nodes=variant.nodes,
             max_depth=variant.depth,
@@ -154,10 +163,14 @@ def test_outputs_and_states_agree_with_the_walk(variant: Variant, case: Case) ->
             assert made.window_is(batch, slot, request, end)
 
 
-PER_CHANNEL = Variant("kda", Shape(4, 4, 128, 128), 64, 8)
+PER_CHANNEL = (
+    Variant("kda", Shape(4, 4, 128, 128), 64, 8),
+    Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
+    Variant("value_delta", Shape(1, 2, 64, 96), 33, 8),
+)
 
 
-@pytest.mark.parametrize("variant", [SMALL, LARGE, MANY, VARIANTS[3], PER_CHANNEL], ids=str)
+@pytest.mark.parametrize("variant", [SMALL, LARGE, MANY, VARIANTS[3], *PER_CHANNEL], ids=str)
 def test_bits_depend_on_ancestors_alone(variant: Variant) -> None:
     made = harness(variant)
     whole = hostile(made, variant, 2, Case())

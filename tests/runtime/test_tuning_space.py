@@ -15,10 +15,12 @@ import pytest
 import boleir
 from boleir.codegen.build import SPILL_TOLERANCE
 from boleir.codegen.pipeline import lower
+from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import check
 from boleir.codegen.schedule import Schedule, default_schedule, footprint, validate
 from boleir.codegen.targets import TARGETS, target
+from boleir.derive.derive import derive
 from boleir.runtime.tuning.autotune import space_of
 from boleir.runtime.tuning.buckets import BATCHES, DEPTHS, NODES, bucket, bucketed
 from boleir.runtime.tuning.cost_model import BANDWIDTH, MATRIX_RATE, predict
@@ -29,6 +31,7 @@ from boleir.runtime.tuning.lookup import tuned_schedule
 from boleir.runtime.tuning.rank import rank_correlation
 from boleir.runtime.tuning.settings import Settings
 from boleir.runtime.tuning.shipped import FOLDER, collections, shipped_entry
+from boleir.runtime.tuning.space import Space
 from boleir.runtime.tuning.store import Store
 from boleir.runtime.tuning.work import floor_bytes, works
 from tests.runtime.tuning_support import GATED, HERE, SM_90, key, shapes
@@ -283,3 +286,21 @@ def test_the_own_store_goes_before_what_is_shipped(tmp_path: Path) -> None:
     store.save(own)
     assert ask(HERE) == own.chosen
     assert ask(replace(HERE, gpu="b200")) is None
+
+
+def test_the_staged_space_holds_its_default_and_is_predicted() -> None:
+    sizes = shapes(64, 8)
+    form = derive(boleir.load("gated_oja")).normal
+    plan = make_plan(form, sizes.d_k, sizes.d_v, sizes.key_heads, sizes.value_heads)
+    space = Space(plan, sizes, SM_90)
+    points = list(islice(space, 500))
+    assert points and all(point.fusion == "staged" for point in points)
+    assert len(set(points)) == len(points)
+    for batch in (1, 16):
+        some = default_schedule(plan, sizes, batch)
+        assert some in space
+        found = predict(replace(some, pdl=True), plan, sizes, SM_90, batch)
+        assert list(found.kernels) == ["prepare", "factors", "unknowns", "values"]
+        assert found.us >= sum(found.kernels.values()) * 0.999  # nothing overlaps
+    deeper = predict(default_schedule(plan, sizes), plan, shapes(64, 40), SM_90).us
+    assert deeper > predict(default_schedule(plan, sizes), plan, sizes, SM_90).us
