@@ -73,6 +73,13 @@ class Interface:
     folded_dtype: str
     vectors: int
     """Float32 elements per request of vectors that the factors kernel hands over; 0 for none."""
+    decayed: int
+    """Planes of float32 key vectors [decayed, value_heads, nodes, d_k] that kernels hand over where
+    key channels decay apart; 0 for none."""
+    products: int
+    """Planes of float32 products [products, value_heads, nodes, columns] there; 0 for none."""
+    columns: int
+    """Entries of a row of products: the nodes of a request, filled up to whole blocks."""
     unknowns: int
     """Float32 planes of unknowns [unknowns, nodes, value_heads * unknown_width]; 0 when they stay
     in registers."""
@@ -149,6 +156,7 @@ def interface_of(lowered: Lowered) -> Interface:
         folded=folded,
         folded_dtype=names[folded_dtype],
         vectors=_vectors(lowered),
+        **_walked(lowered),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
         unknown_width=shapes.d_k if plan.right else shapes.d_v,
         table=tuple(map(str, table_columns(context))),
@@ -187,14 +195,25 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
 
 
 def _vectors(lowered: Lowered) -> int:
-    from boleir.codegen.emit.key_vectors import vector_planes
     from boleir.codegen.emit.staged import plane_sizes
 
     context, shapes = lowered.context, lowered.shapes
-    if context.schedule.fusion == "staged":
-        return shapes.value_heads * sum(plane_sizes(context)) * shapes.max_nodes
-    per_plane = context.schedule.node_block * shapes.d_k
-    return shapes.value_heads * len(vector_planes(context)) * per_plane
+    if context.schedule.fusion != "staged":
+        return 0
+    return shapes.value_heads * sum(plane_sizes(context)) * shapes.max_nodes
+
+
+def _walked(lowered: Lowered) -> dict[str, int]:
+    """Sizes of what walks up the paths leave."""
+    from boleir.codegen.emit.key_vectors import columns, product_planes, vector_planes
+
+    context = lowered.context
+    products = len(product_planes(context))
+    return {
+        "decayed": len(vector_planes(context)),
+        "products": products,
+        "columns": columns(context) if products else 0,
+    }
 
 
 def _aligned_strides(lowered: Lowered) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.factors import emit_factors
-from boleir.codegen.emit.key_factors import emit_key_factors
+from boleir.codegen.emit.key_factors import emit_key_factors, emit_walked
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
 from boleir.codegen.emit.staged_factors import emit_staged_factors
@@ -139,8 +139,11 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))
         kernels.append(emit_values(context, pdl=pdl))
     else:
+        if context.walked:
+            kernels += emit_walked(context, pdl=pdl)
+        early = prepared or context.walked
         kernels.append(
-            emit_verify(context, wait=("prepared" if prepared else "start") if pdl else None)
+            emit_verify(context, wait=("prepared" if early else "start") if pdl else None)
         )
     kernels.append(emit_commit(context))
     return kernels

@@ -40,6 +40,18 @@ def _with_children(node: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     return replace(node, **changed) if changed else node
 
 
+def head_factors(vector: Expr) -> list[Expr]:
+    """HEAD factors that a vector expression multiplies by or adds."""
+    return [
+        factor
+        for node in walk(vector)
+        if node.kind is not Kind.HEAD
+        for child in node.children
+        if child.kind is Kind.HEAD
+        for factor in split_factors(child)
+    ]
+
+
 def is_number(expr: Expr, value: int) -> bool:
     """Whether `expr` is the constant `value`."""
     return isinstance(expr, Number) and expr.value == value

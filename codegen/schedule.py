@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import comb
 from typing import Any
 
-from boleir.codegen.plan import NoKernel, Plan
+from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
 from boleir.errors import ScheduleError
 
-FUSIONS = ("fused", "split", "staged")
+FUSIONS = ("fused", "split", "walked", "staged")
 SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
@@ -53,8 +53,10 @@ class Schedule:
     """One point of the schedule space. Sizes count elements; `warps` are 32 threads."""
 
     fusion: str = "fused"
-    """`fused`: one launch per layer. `split`: factors once per head, then value tiles. `staged`:
-    factors, unknowns, values, for decays per value channel and updates from the right."""
+    """`fused`: one launch per layer. `split`: factors once per head, the solve among them, then
+    value tiles. `walked`: products once per head, where decays stand inside them; value tiles
+    solve. `staged`: factors, unknowns, values, for decays per value channel and updates from the
+    right."""
     solver: str = "horner"
     """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`:
     (I+G)^-1 by cheap sweeps on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)...,
@@ -118,12 +120,12 @@ FEW_REQUESTS = 4
 
 def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the
-    field, or `NoKernel` where no schedule would do."""
+    field."""
     _check_choices(schedule)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
-    _check_key_decay(schedule, plan, shapes)
+    _check_key_decay(schedule, plan)
     _check_blocks(schedule, shapes)
     _check_loop(schedule, shapes)
     _check_solver(schedule, plan, shapes)
@@ -146,18 +148,18 @@ def _check_choices(schedule: Schedule) -> None:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 
 
-def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+def _check_key_decay(schedule: Schedule, plan: Plan) -> None:
     """Decays per key channel do not factor out of the products of two nodes, which are summed up
-    along the path once per head: in the factors kernel."""
-    if plan.key_decay is None:
-        return
-    reason = f"{plan.name} decays per key channel"
-    if shapes.max_nodes > 64:
-        raise NoKernel(f"{reason}: kernels exist for up to 64 nodes, not {shapes.max_nodes}")
-    if not _single(plan):
-        raise NoKernel(f"{reason}: kernels exist for one erase/write pair without a value gain")
-    if schedule.fusion != "split":
-        raise InvalidSchedule(f"{reason}: fusion must be split, not {schedule.fusion}")
+    along the path once per head: before the kernel of the value tiles."""
+    if plan.key_decay is None and schedule.fusion == "walked":
+        raise InvalidSchedule(
+            f"walked keeps products that decays per key channel stand in, {plan.name} has none: "
+            "fusion must be fused or split"
+        )
+    if plan.key_decay is not None and schedule.fusion == "fused":
+        raise InvalidSchedule(
+            f"{plan.name} decays per key channel: fusion must be split or walked, not fused"
+        )
 
 
 def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
@@ -368,14 +370,22 @@ def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:
 
 
 def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    """The split schedule, with small key chunks: vectors come as float32 to both kernels, and whole
-    rows of them would spill."""
+    """The split schedule where one inverse per head will do, else the walked one; with small key
+    chunks: vectors come as float32 to all kernels, and whole rows of them would spill."""
     nodes = min(64, padded(shapes.max_nodes))
     many = batch > FEW_REQUESTS
     small = nodes <= 16
-    return Schedule(
+    split = Schedule(
         fusion="split", solver="inverse", b_v=16 if small else min(64, padded(shapes.d_v)),
         b_k=min(32 if shapes.d_k <= 128 else 64, padded(shapes.d_k)), node_block=nodes,
         gates="prepare" if plan.mixed or (many and not small) else "inline",
         warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
+    )  # fmt: skip
+    single = _single(plan)
+    if shapes.max_nodes <= 64 and single:
+        return split
+    solver = "inverse" if single and plan.pairs else "horner"
+    return replace(
+        split, fusion="walked", solver=solver, b_v=min(32, padded(shapes.d_v)), gates="prepare",
+        warps=4, node_block=nodes if single else min(32, nodes),
     )  # fmt: skip

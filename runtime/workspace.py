@@ -25,8 +25,11 @@ class Scratch(NamedTuple):
     `tensors`: mixed [nodes, conv_channels] in the activation dtype (inputs after convolution and
     activation); rows, float32 [planes, value_heads, nodes] (gates, norms, sums of log-gates along
     the paths); folded (the solved systems of all requests and heads, in pieces); vectors, float32
-    (vectors times their path's decays, where those differ from channel to channel); unknowns,
-    float32 [pairs, nodes, value_heads * d_v, or d_k where updates act from the right].
+    (vectors times their path's decays, where value channels decay apart); decayed, float32 [planes,
+    value_heads, nodes, d_k] and products, float32 [planes, value_heads, nodes, columns] (decays,
+    key vectors times those of their paths, products of each node with its ancestors, where key
+    channels decay apart); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k where updates
+    act from the right].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -76,7 +79,9 @@ class Workspace:
             rows = buffer(face.planes, face.value_heads, max_total_nodes)
             folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
             vectors = buffer(max_requests, face.vectors)
-            return rows, folded, vectors, *([] if kept else [unknowns()])
+            decayed = buffer(face.decayed, face.value_heads, max_total_nodes, face.d_k)
+            products = buffer(face.products, face.value_heads, max_total_nodes, face.columns)
+            return rows, folded, vectors, decayed, products, *([] if kept else [unknowns()])
 
         common = handed_on()
         self._scratch = []

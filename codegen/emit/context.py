@@ -45,6 +45,26 @@ class Context:
         return looped(self.schedule, self.shapes)
 
     @property
+    def walked(self) -> bool:
+        """Whether products with decays in them come to the verify kernel from an earlier one."""
+        return self.schedule.fusion == "walked"
+
+    @property
+    def key_walks(self) -> bool:
+        """Whether decays per key channel are multiplied along the paths, with the products of
+        vectors that they stand in."""
+        return self.plan.key_decay is not None and self.schedule.fusion in ("split", "walked")
+
+    @property
+    def walk_planes(self) -> tuple[str, ...]:
+        """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
+        the parent of each node; where another kernel than that of the walks looks for what is not
+        finite, the sum of a node's decays."""
+        if not self.key_walks:
+            return ()
+        return ("parent", "gates_size") if self.walked else ("parent",)
+
+    @property
     def dtype(self) -> str:
         """Triton's name of the vectors' format."""
         return DTYPES[self.shapes.dtype]
@@ -122,6 +142,25 @@ class Context:
         if self.looped:
             return f"{'block' if number == OWN else 'earlier'} * NODE_BLOCK"
         return str(number * self.schedule.node_block)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockContext(Context):
+    """The same for a kernel whose programs take one node block each, whichever it is."""
+
+    @property
+    def blocks(self) -> int:
+        """One: names need not tell blocks apart."""
+        return 1
+
+    @property
+    def looped(self) -> bool:
+        """No program walks blocks."""
+        return False
+
+    def first_node(self, number: int) -> str:
+        """First node of the program's block, as text."""
+        return "block * NODE_BLOCK" if blocks(self.schedule, self.shapes) > 1 else "0"
 
 
 def plane_of(index: int, head: str) -> str:

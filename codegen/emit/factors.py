@@ -17,7 +17,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.prepare import prepared_planes
+from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
@@ -116,7 +116,7 @@ def hand_over(context: Context, tiles: Tiles) -> None:
             f for f in (path_decay(context, pair.after_decay, 0), tiles.scale(operand, 0)) if f
         ]
         values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
-    first = prepared_planes(context)
+    first = first_handed_plane(context)
     for number, name in enumerate(parts.names):
         at = tiles.plane_at(first + number, name, "head", 0)
         w.line(f"tl.store({at}, {values[name]}, mask=inside)")

@@ -1,17 +1,21 @@
-"""Key vectors that the factors kernel leaves in memory where every key channel decays on its own.
+"""What kernels leave in memory where every key channel decays on its own: planes of vectors, and of
+products with the decays between their nodes.
 
 A vector that reads the committed state is multiplied by the decays of its whole path, channel by
-channel, which no row scalar can do afterwards: the value kernel loads the product. Behind those
-lie vectors that a walk up the paths gathers and that are no inputs: decays, computed written
-vectors. All are float32, one plane [NODE_BLOCK, D_K] each per request and value head.
+channel, which no row scalar can do afterwards: whoever reads the state loads the product. Behind
+those lie vectors that a walk up the paths gathers and that are no inputs: decays, computed written
+vectors. `decayed` has a float32 plane [nodes, D_K] of each for every value head, `products` one
+[nodes, COLUMNS] for every pair of a reading and a written vector: row i, column j couples node i to
+its ancestor j, other entries are never written.
 """
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.context import Context, plane_of
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.schedule import blocks
 from boleir.ir import Expr
 
 Reader = tuple[Expr, bool]
@@ -29,6 +33,11 @@ def written(plan: Plan) -> tuple[Operand, ...]:
     return (*(pair.write for pair in plan.pairs), *(write.key for write in plan.writes))
 
 
+def written_bases(plan: Plan) -> tuple[Expr, ...]:
+    """The vectors of `written`, every one once."""
+    return tuple(dict.fromkeys(operand.base for operand in written(plan)))
+
+
 def computed(plan: Plan) -> tuple[Expr, ...]:
     """What is gathered along the paths and lies in no input: the decay comes first."""
     assert plan.key_decay is not None
@@ -36,10 +45,13 @@ def computed(plan: Plan) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys([plan.key_decay, *others]))
 
 
+# -- planes ---------------------------------------------------------------------------------------
+
+
 def vector_planes(context: Context) -> tuple[Expr | Reader, ...]:
-    """What the planes hold, in order; none where channels decay together."""
+    """What the planes of `decayed` hold, in order; none where channels decay together."""
     plan = context.plan
-    return () if plan.key_decay is None else (*readers(plan), *computed(plan))
+    return (*readers(plan), *computed(plan)) if context.key_walks else ()
 
 
 def vector_names(context: Context) -> list[str]:
@@ -53,20 +65,51 @@ def vector_names(context: Context) -> list[str]:
     return names
 
 
-def place_planes(tiles: Tiles, program: str) -> None:
-    """Bind the address of the planes of one request and value head."""
-    w, count = tiles.writer, len(vector_planes(tiles.context))
-    at = f"{w.arg('vectors', '*fp32')} + {program} * ({count} * NODE_BLOCK * D_K)"
-    w.let("vector_place", at)
+def product_planes(context: Context) -> tuple[tuple[Reader, Expr], ...]:
+    """The pairs of vectors whose products have a plane, in order; none where channels decay
+    together."""
+    plan = context.plan
+    if not context.key_walks:
+        return ()
+    return tuple((reader, base) for reader in readers(plan) for base in written_bases(plan))
 
 
-def plane_tile(tiles: Tiles, plane: Expr | Reader, chunk: int, node: str = "node") -> str:
-    """Addresses of a key chunk of a plane, in the rows of `node`."""
-    number = vector_planes(tiles.context).index(plane)
-    first = f"vector_place + {number} * (NODE_BLOCK * D_K)" if number else "vector_place"
-    return f"{first} + ({node} * D_K)[:, None] + {tiles.key_name(chunk)}[None, :]"
+def product_names(context: Context) -> list[str]:
+    """The planes in words."""
+    return [f"{leaf(reader[0])} with {leaf(base)}" for reader, base in product_planes(context)]
 
 
-def channel_mask(tiles: Tiles, chunk: int) -> str:
-    """`, mask=...` for a whole plane where the key chunk reaches beyond the last channel."""
-    return f", mask=({tiles.key_name(chunk)} < D_K)[None, :]" if tiles.is_partial(chunk) else ""
+def columns(context: Context) -> int:
+    """Entries of a row of a plane of products: one for each node of a request, blocks filled up."""
+    return blocks(context.schedule, context.shapes) * context.schedule.node_block
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+
+def plane_tile(tiles: Tiles, plane: Expr | Reader, chunk: int, b: int, node: str = "") -> str:
+    """Addresses of a key chunk of a plane, in the rows of block `b` or of other nodes."""
+    w, number = tiles.writer, vector_planes(tiles.context).index(plane)
+    key = ("vector plane", number)
+    if key not in tiles.memo:
+        decayed, capacity = w.arg("decayed", "*fp32"), w.arg("capacity", "i64")
+        at = f"{decayed} + ({plane_of(number, 'head')} * {capacity} + first) * D_K"
+        tiles.memo[key] = w.temp(at, f"decayed_{number}_rows")
+    row = f"({node or tiles.context.block('node', b)} * D_K)[:, None]"
+    return f"{tiles.memo[key]} + {row} + {tiles.key_name(chunk)}[None, :]"
+
+
+def plane_mask(tiles: Tiles, chunk: int, b: int) -> str:
+    """Mask of the entries of a plane's tile that exist: rows belong to the nodes of a request."""
+    return f", mask={tiles.key_mask(b, chunk)}"
+
+
+def product_rows(tiles: Tiles, reader: Reader, base: Expr) -> str:
+    """Variable with the address of the request's first row of a plane of products."""
+    w, number = tiles.writer, product_planes(tiles.context).index((reader, base))
+    key = ("product plane", number)
+    if key not in tiles.memo:
+        products, capacity = w.arg("products", "*fp32"), w.arg("capacity", "i64")
+        at = f"{products} + ({plane_of(number, 'head')} * {capacity} + first) * COLUMNS"
+        tiles.memo[key] = w.temp(at, f"{leaf(reader[0])}_{leaf(base)}_rows")
+    return tiles.memo[key]

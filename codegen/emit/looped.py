@@ -14,8 +14,7 @@ from boleir.codegen.emit.state import state_pieces
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import Fused
 from boleir.codegen.plan import Scalar
-from boleir.codegen.rewrite import split_factors
-from boleir.ir import Expr, Kind, walk
+from boleir.codegen.rewrite import head_factors
 
 
 class LoopTiles(Tiles):
@@ -70,20 +69,8 @@ class LoopTiles(Tiles):
         operands = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
         names = {name for operand in operands for name in operand.scalars}
         inside = [x.base for x in operands] + [write.value for write in plan.writes]
-        used = {factor.key for expr in inside for factor in _head_factors(expr)}
+        used = {factor.key for expr in inside for factor in head_factors(expr)}
         return [s for s in plan.scalars if s.name in names or s.expr.key in used]
-
-
-def _head_factors(vector: Expr) -> list[Expr]:
-    """HEAD factors that a vector expression multiplies by or adds."""
-    return [
-        factor
-        for node in walk(vector)
-        if node.kind is not Kind.HEAD
-        for child in node.children
-        if child.kind is Kind.HEAD
-        for factor in split_factors(child)
-    ]
 
 
 class Looped(Fused):
@@ -105,7 +92,7 @@ class Looped(Fused):
             w.let(name, "tl.zeros([], tl.int64)")
         with w.block("for block in range(0, (count + NODE_BLOCK - 1) // NODE_BLOCK):"):
             self.tiles.node_block(OWN)
-            self.tiles.prefetch(frozenset({Kind.KEY}))
+            self.tiles.prefetch(self.token_kinds())
             self.tiles.scalars(OWN)
             self.tiles.carry_bad()
             right, out = self.state_terms(OWN, state)

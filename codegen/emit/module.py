@@ -11,10 +11,17 @@ import textwrap
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
-from boleir.codegen.emit.key_vectors import vector_names, vector_planes
+from boleir.codegen.emit.key_vectors import (
+    columns,
+    product_names,
+    product_planes,
+    vector_names,
+    vector_planes,
+)
 from boleir.codegen.emit.prepare import planes
 from boleir.codegen.emit.staged import plane_names, plane_sizes, sources
 from boleir.codegen.emit.writer import EmittedKernel
+from boleir.codegen.schedule import blocks
 
 WIDTH = 110
 
@@ -95,6 +102,8 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("rows", f"fp32 [{planes(context)}, {heads}, capacity]: {', '.join(_planes(context))}"),
         ("folded", _folded(context)),
         ("vectors", _vectors(context)),
+        ("decayed", f"fp32 {_decayed_shape(context)}: {', '.join(vector_names(context))}"),
+        ("products", f"fp32 {_products_shape(context)}: {', '.join(product_names(context))}"),
         ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * _unknown_width(context)}]: U"),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
@@ -122,6 +131,7 @@ def _planes(context: Context) -> list[str]:
     names = [s.name for s in plan.scalars] + (
         ["c", "c_rest", "g"] if plan.log_decay is not None else []
     )
+    names += context.walk_planes
     return names + (list(handover(context).names) if context.schedule.fusion == "split" else [])
 
 
@@ -142,15 +152,22 @@ def _folded(context: Context) -> str:
 
 def _vectors(context: Context) -> str:
     """Shape and meaning of the vectors that the factors kernel leaves."""
-    heads, block = context.shapes.value_heads, context.schedule.node_block
-    if context.schedule.fusion == "staged":
-        sizes, nodes = plane_sizes(context), context.shapes.max_nodes
-        named = zip(sizes, plane_names(context), strict=True)
-        planes = (f"[{nodes}, {size}] {name}" for size, name in named)
-        return f"fp32 [B, {heads}] of {', '.join(planes)}"
-    count = len(vector_planes(context))
-    shape = f"[B, {heads}, {count}, {block}, {context.shapes.d_k}]"
-    return f"fp32 {shape}: {', '.join(vector_names(context))}"
+    if context.schedule.fusion != "staged":
+        return ""
+    sizes, nodes = plane_sizes(context), context.shapes.max_nodes
+    named = zip(sizes, plane_names(context), strict=True)
+    planes = (f"[{nodes}, {size}] {name}" for size, name in named)
+    return f"fp32 [B, {context.shapes.value_heads}] of {', '.join(planes)}"
+
+
+def _decayed_shape(context: Context) -> str:
+    shapes = context.shapes
+    return f"[{len(vector_planes(context))}, {shapes.value_heads}, capacity, {shapes.d_k}]"
+
+
+def _products_shape(context: Context) -> str:
+    planes, heads = len(product_planes(context)), context.shapes.value_heads
+    return f"[{planes}, {heads}, capacity, {columns(context)}]"
 
 
 def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
@@ -176,6 +193,8 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
             ("passed", "product of the decays of the nodes that a walk up the path has passed"),
             ("passed_above", "the same without the decay of the node that walks"),
             ("reached", "the node that each walk has reached, -1 beyond the end of the path"),
+            ("parent", "the node above, -1 above a root"),
+            ("column", "where the product of a node with the node it has reached stands"),
             ("walked_x", "products of vectors with the decays between their nodes"),
         ]
     text = "\n".join(kernel.text for kernel in kernels)
@@ -217,6 +236,8 @@ def _constants(context: Context) -> list[_Entry]:
         "B_K": schedule.b_k,
         "B_V": schedule.b_v,
         "VALUE_TILES": context.value_tiles,
+        "COLUMNS": columns(context),
+        "NODE_BLOCKS": blocks(schedule, shapes),
         "CONV_CHANNELS": context.plan.conv_channels,
     }
     return [(name, f"{name} = tl.constexpr({value})") for name, value in values.items()]

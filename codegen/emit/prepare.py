@@ -42,7 +42,13 @@ def planes(context: Context) -> int:
     """All planes of the row buffer, those included that the factors kernel hands to the value
     kernel."""
     handed = handed_planes(context) if context.schedule.fusion == "split" else 0
-    return prepared_planes(context) + handed
+    return first_handed_plane(context) + handed
+
+
+def first_handed_plane(context: Context) -> int:
+    """The first plane that the factors kernel hands to the value kernel: behind row scalars and
+    what walks keep."""
+    return prepared_planes(context) + len(context.walk_planes)
 
 
 def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
@@ -169,4 +175,4 @@ class _PathContext(Context):
         return f"{stem}_path" if number else stem
 
 
-__all__ = ["emit_prepare", "needs_prepare", "planes", "prepared_planes", "scalar_source"]
+__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes", "scalar_source"]

@@ -27,6 +27,9 @@ class System:
         self.writer = tiles.writer
         self.memo = tiles.memo
 
+    def pointers(self) -> None:
+        """Addresses of what an earlier kernel has left, the same for all node blocks: none here."""
+
     def key_pieces(self, base: Expr, b: int, chunk: int) -> Pieces:
         """The pieces of a key operand [nodes, key chunk]."""
         known = ("pieces", base.key, b, chunk)
@@ -40,6 +43,11 @@ class System:
                 tile, dtype = tiles.key(base, b, chunk), "fp32"
             self.memo[known] = " ".join(self.precision.pieces(w, tile, dtype).names)
         return Pieces(tuple(self.memo[known].split()))
+
+    def state_reader(self, base: Expr, after_decay: bool, b: int, chunk: int) -> Pieces:
+        """What the committed state is multiplied by for a vector: itself. `after_decay` matters
+        only where channels decay apart."""
+        return self.key_pieces(base, b, chunk)
 
     def gram(self, b: int, a: int, reader: Expr, written: Expr) -> str:
         """Products of the readers of block `b` with the written vectors of block `a`."""

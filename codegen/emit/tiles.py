@@ -45,21 +45,35 @@ class Tiles(Vectors):
     def scalars(self, b: int) -> None:
         """All row scalars of block `b`, and the bits of the nodes where one is not finite."""
         c, w = self.context, self.writer
-        tests = [is_finite(scalar, self.row_scalar(scalar, b)) for scalar in c.scalars_needed]
-        tests += [f"tl.abs({name}) < {LARGEST}" for name in self.decay_rows(b)]
-        finite, node = c.block("finite", b), c.block("node", b)
-        tests = tests or [f"{node} >= 0"]
+        tests, finite, node = self._finite_tests(b), c.block("finite", b), c.block("node", b)
         w.comment("nodes with an input that is not finite, as bits of a word")
-        w.let(finite, conjunction(*tests))
+        w.let(finite, tests)
         bits = f"tl.where({finite}, 0, 1).to(tl.int64) << ({node} & 63).to(tl.int64)"
         w.let(c.block("bad", b), f"tl.sum({bits}, axis=0)")
 
+    def finite_nodes(self, b: int) -> None:
+        """All row scalars of block `b`, and whether those of a node are finite."""
+        tests = self._finite_tests(b)
+        self.writer.let(self.context.block("finite", b), tests)
+
+    def _finite_tests(self, b: int) -> str:
+        c = self.context
+        tests = [is_finite(scalar, self.row_scalar(scalar, b)) for scalar in c.scalars_needed]
+        tests += [f"tl.abs({name}) < {LARGEST}" for name in self.decay_rows(b)]
+        return conjunction(*(tests or [f"{c.block('node', b)} >= 0"]))
+
     def decay_rows(self, b: int) -> list[str]:
         """Emit what decays the state; node vectors that are not finite where that is not."""
-        if self.context.plan.log_decay is None:
-            return []
+        c = self.context
+        if c.plan.log_decay is None:
+            return self._walked_decays(b) if c.walked else []
         own = ["g"] if self._sums_by_dot() and not self.rows_ready else []
         return [self._path_sums(b), *own]
+
+    def _walked_decays(self, b: int) -> list[str]:
+        """The sum of each node's decays, left by the kernel that computes them."""
+        name = self.context.block("gates_size", b)
+        return [self.writer.let(name, self.walk_plane("gates_size", b))]
 
     def row_scalar(self, scalar: Scalar, b: int) -> str:
         """One row scalar of block `b`, loaded or computed."""
@@ -155,15 +169,28 @@ class Tiles(Vectors):
         index = [s.name for s in self.context.plan.scalars].index(scalar.name)
         return self.plane(index, scalar.name, "key_head" if scalar.per_key_head else "head", b)
 
-    def plane_at(self, index: int, name: str, head: str, b: int) -> str:
-        """Address of the row scalars of a block in plane `index` of the row buffer."""
+    def plane_at(self, index: int, name: str, head: str, b: int, node: str = "") -> str:
+        """Address of the row scalars of a block, or of other nodes, in plane `index` of the row
+        buffer."""
         w = self.writer
         key = ("plane", index, head)
         if key not in self.memo:
             rows, capacity = w.arg("rows", "*fp32"), w.arg("capacity", "i64")
             at = f"{rows} + {plane_of(index, head)} * {capacity} + first"
             self.memo[key] = w.temp(at, f"{name}_at")
-        return f"{self.memo[key]} + {self.context.block('node', b)}"
+        return f"{self.memo[key]} + {node or self.context.block('node', b)}"
+
+    def walk_plane_at(self, name: str, b: int, node: str = "") -> str:
+        """Address of the values of a block, or of other nodes, in one of the planes that come with
+        walks."""
+        c = self.context
+        index = len(c.plan.scalars) + c.walk_planes.index(name)
+        return self.plane_at(index, name, "head", b, node)
+
+    def walk_plane(self, name: str, b: int) -> str:
+        """The values of a block in such a plane."""
+        inside = self.context.block("inside", b)
+        return f"tl.load({self.walk_plane_at(name, b)}, mask={inside}, other=0.0)"
 
     def plane(self, index: int, name: str, head: str, b: int) -> str:
         """The row scalars of a block from plane `index` of the row buffer."""

@@ -6,21 +6,16 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL, piece_at
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
-from boleir.codegen.emit.key_vectors import (
-    Reader,
-    channel_mask,
-    place_planes,
-    plane_tile,
-    readers,
-)
+from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.prepare import prepared_planes
+from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
+from boleir.codegen.emit.walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.naming import leaf
 from boleir.ir import Kind
@@ -30,13 +25,13 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w, s = Writer(context.reserved), context.schedule
     tiles = Tiles(context, w)
-    system = System(tiles, Precision(s.precision))
+    per_key = context.plan.key_decay is not None
+    system = (WalkedSystem if per_key else System)(tiles, Precision(s.precision))
     tiles.request(DECODE)
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
     loaded = load_state(tiles)
-    per_key = context.plan.key_decay is not None
     if s.prefetch and not per_key:
         tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
     if not per_key:
@@ -50,7 +45,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     if per_key:
         products = _decayed_products(context, system, state)
     for number, name in enumerate(handover(context).names):
-        w.let(name, tiles.plane(prepared_planes(context) + number, name, "head", 0))
+        w.let(name, tiles.plane(first_handed_plane(context) + number, name, "head", 0))
         for scalar in context.plan.scalars:
             if scalar.name == name:
                 w.memo["scalar", scalar.expr.key, 0] = name
@@ -81,17 +76,13 @@ def _state_products(context: Context, system: System, state: list[Pieces]) -> di
 
 def _decayed_products(context: Context, system: System, state: list[Pieces]) -> dict[Reader, str]:
     """The same with vectors that the factors kernel has multiplied by the decays of their paths."""
-    w, tiles = system.writer, system.tiles
-    place_planes(tiles, "(program // VALUE_TILES).to(tl.int64)")
+    w = system.writer
     w.section("products of the committed state with what has decayed along the paths")
     products: dict[Reader, str] = {}
     for reader in readers(context.plan):
         name, start = w.fresh(f"state_dot_{leaf(reader[0])}"), None
         for chunk, pieces in enumerate(state):
-            mask = channel_mask(tiles, chunk)
-            load = f"{plane_tile(tiles, reader, chunk)}{mask}{', other=0.0' if mask else ''}"
-            tile = w.temp(f"tl.load({load})", f"{leaf(reader[0])}_decayed")
-            keys = system.precision.pieces(w, tile)
+            keys = system.state_reader(*reader, 0, chunk)
             start = system.precision.dot(w, name, pieces, keys.transposed(), start)
         products[reader] = name
     return products

@@ -27,6 +27,7 @@ from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, WritePlan
 from boleir.codegen.topology_facts import alive
@@ -61,7 +62,7 @@ class Fused:
         self.wait = wait
         self.tiles = self.make_tiles()
         self.precision = Precision(context.schedule.precision)
-        self.system = System(self.tiles, self.precision)
+        self.system = (WalkedSystem if context.walked else System)(self.tiles, self.precision)
         self.solver = Solver(self.system)
         self.solved: dict[tuple[int, int], Pieces] = {}
         """Pieces of the unknowns of a pair and block."""
@@ -76,8 +77,7 @@ class Fused:
         loaded = self.prologue(range(c.blocks))
         if c.blocks == 1:
             self.tiles.ancestors(0, 0)
-            kinds = {Kind.KEY, Kind.VALUE} | (set() if self.tiles.rows_ready else {Kind.HEAD})
-            self.tiles.prefetch(frozenset(kinds))
+            self.tiles.prefetch(self.token_kinds() | {Kind.VALUE})
         state = state_pieces(self.tiles, self.precision, loaded)
         for b in range(c.blocks):
             self.tiles.scalars(b)
@@ -85,6 +85,14 @@ class Fused:
             if c.blocks > 1:
                 self.writer.section(f"node block {b}")
             self.block(b, state)
+
+    def token_kinds(self) -> frozenset[Kind]:
+        """Token inputs that are needed before the value tiles: keys, unless walks have multiplied
+        them; what row scalars are computed from, unless they are prepared."""
+        keys = not (self.context.walked and self.tiles.rows_ready)
+        return frozenset({Kind.KEY} if keys else ()) | (
+            frozenset() if self.tiles.rows_ready else frozenset({Kind.HEAD})
+        )
 
     def prologue(self, blocks: range) -> list[str]:
         """Indices, and the loads of the state."""
@@ -100,6 +108,7 @@ class Fused:
         if self.wait == "prepared":
             w.comment(WAITING)
             w.line("tl.extra.cuda.gdc_wait()")
+        self.system.pointers()
         return loaded
 
     def block(self, b: int, state: list[Pieces]) -> None:
@@ -138,7 +147,7 @@ class Fused:
         w, t, c = self.writer, self.tiles, self.context
         name, start = c.block(stem, b), None
         for chunk, pieces in enumerate(state):
-            keys = self.system.key_pieces(operand.base, b, chunk)
+            keys = self.system.state_reader(operand.base, after_decay, b, chunk)
             if t.nodes_on_rows:
                 start = self.precision.dot(w, name, keys, pieces.transposed(), start)
             else:

@@ -21,7 +21,8 @@ def complexity(schedule: Schedule) -> tuple[Any, ...]:
     that never leaves two schedules equal."""
     plain = Schedule()
     departures = sum(getattr(schedule, f.name) != getattr(plain, f.name) for f in fields(Schedule))
-    launches = {"split": 1, "staged": 2}.get(schedule.fusion, 0) + (schedule.gates == "prepare")
+    launches = {"split": 1, "walked": 1, "staged": 2}.get(schedule.fusion, 0)
+    launches += schedule.gates == "prepare"
     return launches, departures, tuple(str(value) for value in schedule.to_json().values())
 
 

@@ -53,6 +53,8 @@ def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[W
     elif schedule.fusion == "split":
         found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
     else:
+        if schedule.fusion == "walked":
+            found += _walked(schedule, plan, shapes, batch)
         found.append(_verify(schedule, plan, shapes, batch))
     return tuple(found)
 
@@ -126,13 +128,19 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     stored = unknowns if schedule.commit == "factors" else 0  # written now, read by the commit
     earlier = count * (count - 1) / 2 * (_grams(schedule, shapes) + 2 * readout)
     operations = count * (products + _grams(schedule, shapes) + solve + readout) + earlier
+    read = tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True)
+    if schedule.fusion == "walked":  # products come from memory, and vectors as float32
+        grams = (count + count * (count - 1) / 2) * _grams(schedule, shapes)
+        operations -= grams
+        read = tile + count * (count + 1) / 2 * n * (schedule.b_v + 2 * n) * 4
+        read += count * n * 2 * shapes.d_k * 4
     return Work(
         "verify",
         batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
         schedule.warps,
         schedule.b_v if schedule.orientation == "values" else n,
         floor_bytes(plan, shapes, batch) + stored,
-        tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True),
+        read,
         operations,
         count * (steps + 4) + count * (count - 1),
         footprint(schedule, plan, shapes),
@@ -147,18 +155,57 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     inverse, steps = _inverse(schedule, shapes)
     folding = 2 * n**3 * PASSES[schedule.precision]
     operand = max(n * min(schedule.b_k, shapes.d_k), n * n) * STAGED_BYTES[schedule.precision]
+    operations, read, walked = _grams(schedule, shapes), 0.0, 0
+    if plan.key_decay is not None:
+        operations, read, walked = _walk(schedule, plan, shapes)
     return Work(
         "factors",
         batch * shapes.value_heads,
         schedule.factor_warps,
         n,
         batch * shapes.value_heads * n * n * 2.0,
-        _vectors(schedule, shapes, values=False),
-        _grams(schedule, shapes) + inverse + folding,
-        steps + 3,
+        _vectors(schedule, shapes, values=False) + read,
+        operations + inverse + folding,
+        steps + 3 + walked,
         Footprint(operand, 5 * n * n, schedule.factor_warps),
         gated=n if schedule.gates == "inline" else 0,
     )
+
+
+ELEMENTWISE = 6.0
+"""Operations of a matrix product that take as long as one operation on single numbers."""
+
+
+def _walk(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float, int]:
+    """Operations of the walks of one block as those of a product, bytes they gather, and steps that
+    wait for each other."""
+    written = len(plan.pairs) + len(plan.writes)
+    steps = shapes.max_depth + 1
+    entries = schedule.node_block * shapes.d_k * steps
+    operations = ELEMENTWISE * entries * (2 + written * (1 + 2 * (len(plan.pairs) + 1)))
+    return operations, entries * (4.0 + 4 * written), steps
+
+
+def _walked(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> list[Work]:
+    """What comes before the verify kernel: decays where there are several blocks, then the
+    walks."""
+    n, count = schedule.node_block, blocks(schedule, shapes)
+    programs = batch * shapes.value_heads * count
+    operations, read, steps = _walk(schedule, plan, shapes)
+    held = Footprint(0, 6 * n * shapes.d_k, schedule.factor_warps)
+    vectors = n * shapes.d_k * 4.0
+    walks = Work(
+        "factors", programs, schedule.factor_warps, 16 * schedule.factor_warps, 0,
+        _vectors(schedule, shapes, values=False) + read, operations, steps, held,
+        gated=n if schedule.gates == "inline" else 0,
+    )  # fmt: skip
+    if count == 1:
+        return [walks]
+    decays = Work(
+        "decays", programs, schedule.factor_warps, 16 * schedule.factor_warps,
+        programs * vectors, vectors, ELEMENTWISE * 16 * n * shapes.d_k, 1, held,
+    )  # fmt: skip
+    return [decays, walks]
 
 
 def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:

@@ -13,7 +13,7 @@ import boleir
 from boleir.check.inputs import Case, Shape
 from boleir.codegen import pipeline
 from boleir.trees import shapes
-from tests.codegen.key_decays import TEXTS
+from tests.codegen.key_decays import TEXTS, WALKED
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
@@ -22,8 +22,9 @@ DECAYS = (0.0, -0.03, -5.0, -20.0, -100.0)
 
 def recurrence(name: str) -> Any:
     """A recurrence of the library, or one of the texts of the tests."""
-    if name in TEXTS:
-        return boleir.parse(TEXTS[name])
+    texts = TEXTS | WALKED
+    if name in texts:
+        return boleir.parse(texts[name])
     if name == "kda_bounded":
         return boleir.load_module("kda").recurrence(name)
     return boleir.load(name)
@@ -85,6 +86,35 @@ def all_bits_of_a_word(name: str, schedule: dict[str, Any]) -> dict[str, float]:
     return {"output": made.output_error(batch, out), "states": max(states)}
 
 
+def many_blocks(cases: list[list[Any]]) -> list[dict[str, float]]:
+    """A round of several node blocks for each [name, shape, schedule, nodes]."""
+    return [_many_blocks(*case) for case in cases]
+
+
+def _many_blocks(
+    name: str, shape: list[int], schedule: dict[str, Any] | None, nodes: int
+) -> dict[str, float]:
+    """Ragged requests, one a padding row: outputs, and states committed beyond the first block."""
+    made = harness(name, shape, schedule, nodes, 11)
+    few = nodes - 9
+    trees = [
+        shapes.random(nodes, seed=5, max_depth=11), (-1,), shapes.random(few, seed=6, max_depth=9),
+        shapes.random(few, seed=7, roots=4, max_depth=11), (),
+    ]  # fmt: skip
+    cases = [Case(keys="identical"), Case(), Case(), Case(keys="cosine", log_decay=-20.0), Case()]
+    batch = made.batch(trees, [2, 0, -1, 3, 1], cases=cases)
+    out, factors = made.verify(batch)
+    report = {"output": made.output_error(batch, out)}
+    ends = [nodes - 1, 0, 3, few - 1, 0]
+    made.kernel.commit(factors, batch.slot_tensor(ends), batch.pool, batch.slot_tensor())
+    for request in (0, 1, 3):
+        drawn = batch.samples[request]
+        assert drawn is not None
+        slot, node = batch.slots[request], ends[request]
+        report[f"state {request}"] = made.state_error(batch, slot, drawn, node)
+    return report
+
+
 def static_tree(name: str, schedule: dict[str, Any]) -> float:
     """A tree that is a constant of the kernel, and a chain that is one."""
     worst = 0.0
@@ -98,14 +128,27 @@ def static_tree(name: str, schedule: dict[str, Any]) -> float:
     return worst
 
 
-def spoiled(name: str, schedule: dict[str, Any]) -> dict[str, bool]:
+def static_blocks(name: str, schedule: dict[str, Any]) -> float:
+    """A tree of several blocks that is a constant of the kernel."""
+    parents = shapes.random(39, seed=4, roots=2, max_depth=6)
+    made = Harness(
+        recurrence(name), Shape(1, 1, 32, 16), max_nodes=0, max_depth=0,
+        tree=boleir.parents(*parents), schedule=schedule,
+    )  # fmt: skip
+    batch = made.batch([parents, (), parents], [3, 1, 0])
+    return made.output_error(batch, made.verify(batch)[0])
+
+
+def spoiled(
+    name: str, schedule: dict[str, Any], tree: tuple[int, ...] = TREES[5]
+) -> dict[str, bool]:
     """What is not finite in one node's inputs reaches its descendants, and changes no other bit.
 
     One channel of a key vector, all of a value vector: value tiles see their own channels. An
     infinite scalar may be the argument of a function that is finite there.
     """
-    made = harness(name, [1, 1, 32, 20], schedule)
-    trees, tree, bad = [TREES[3], TREES[5]], TREES[5], 3
+    made = harness(name, [1, 1, 32, 20], schedule, max(20, len(tree)), 5)
+    trees, tree, bad = [TREES[3], tuple(tree)], tuple(tree), 3
     whole = made.batch(trees, [4, 1])
     out = made.verify(whole)[0].clone()
     rows = slice(whole.cu[1], whole.cu[2])
@@ -160,7 +203,10 @@ def rounds(name: str, schedule: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def mutants(
-    name: str, schedule: dict[str, Any], mutations: dict[str, tuple[str, str]]
+    name: str,
+    schedule: dict[str, Any],
+    mutations: dict[str, tuple[str, str]],
+    trees: list[list[int]] | None = None,
 ) -> dict[str, float]:
     """Output errors after a change of the emitted text; -1 where it changes nothing."""
     original = pipeline.module_text
@@ -174,8 +220,10 @@ def mutants(
             return source
 
         pipeline.module_text = mutated  # type: ignore[assignment]
-        made = harness(name, [1, 2, 32, 16], schedule)
-        batch = made.batch(TREES, SLOTS, cases=[Case(keys="cosine", log_decay=-0.3)] * 6)
+        given = TREES if trees is None else trees
+        made = harness(name, [1, 2, 32, 16], schedule, max(20, *map(len, given)))
+        case = Case(keys="cosine", log_decay=-0.3)
+        batch = made.batch(given, SLOTS[: len(given)], cases=[case] * len(given))
         error = made.output_error(batch, made.verify(batch)[0])
         reports[label] = error if changed else -1.0
     pipeline.module_text = original

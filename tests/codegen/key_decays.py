@@ -44,13 +44,39 @@ recurrence convolved(q: key, k: key, v: value, f: key, b: head; A_log: head, dt_
 vector, before and after the decay, with scalars inside the decay; an output between decay and
 write; convolved inputs."""
 
-REFUSED = {
+WALKED = {
     "two_pairs": """
 recurrence two_pairs(q: key, k: key, p: key, v: value, w: value, g: key)
-  S' = diag(exp(g)) * S
-  u = v - S'^T l2norm(k)
-  S = S' + l2norm(k) u^T + l2norm(p) (w - S'^T l2norm(p))^T
+  S' = diag(exp(-exp(g))) * S
+  u = v / 2 - S'^T l2norm(k) / 2
+  S = S' + l2norm(k) u^T + l2norm(p) (w / 3 - S^T l2norm(p) / 3)^T + q v^T
   out S^T q
 """,
+    "micro_steps": """
+recurrence micro_steps(q: key, k: key, p: key, v: value, w: value, f: key, b: head; A_log: head)
+  k, p = l2norm(k, p)
+  S = diag(exp(-exp(A_log) * softplus(f))) * S
+  u = 2 * sigmoid(b) * (v - S^T k)
+  S = S + k u^T
+  S = S + p (w - S^T p)^T
+  out S^T q
+""",
+    "value_strength": """
+recurrence value_strength(q: key, k: key, v: value, b: value, f: key)
+  k = l2norm(k)
+  S' = diag(exp(-exp(f))) * S
+  S = S' + k (sigmoid(b) * (v - S'^T k))^T
+  out S'^T q
+""",
+    "lasting_steps": """
+recurrence lasting_steps(q: key, k: key, p: key, v: value, f: key, h: key, b: head)
+  k, p = l2norm(k, p)
+  u = sigmoid(b) * (v - S^T k)
+  S' = diag(sigmoid(f)) * S + k u^T
+  S = S' + (sigmoid(h) * p) v^T
+  out sigmoid(b) * (S^T q) + v
+""",
 }
-"""Recurrences without a kernel."""
+"""Recurrences that share no inverse between value tiles: two pairs that read before and after the
+decay, beside a pure write; two Householder steps; a write strength per value channel, read before
+the write; and one that could, with a computed written vector and a scaled output."""

@@ -28,6 +28,7 @@ MODULES: dict[str, tuple[str, Shapes]] = {
     "gated_delta_product_16": ("gated_delta_product", Shapes(4, 8, 64, 64, 16, 4)),
     "linear_attention_16": ("linear_attention", Shapes(4, 4, 64, 64, 16, 4)),
     "kda_64": ("kda", Shapes(32, 32, 128, 128, 64, 8)),
+    "kda_walked_96": ("kda", Shapes(4, 4, 64, 32, 96, 8)),
     "gla_16": ("gla", Shapes(4, 4, 64, 64, 16, 4)),
     "rwkv7_16": ("rwkv7", Shapes(4, 4, 64, 64, 16, 4)),
     "mamba2_16": ("mamba2", Shapes(1, 8, 128, 64, 16, 4)),

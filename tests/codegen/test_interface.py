@@ -26,7 +26,7 @@ KNOWN = {
     "out",
     "conv_weight",
 }
-KNOWN |= {"mixed", "rows", "folded", "vectors", "unknowns", "capacity"}
+KNOWN |= {"mixed", "rows", "folded", "vectors", "decayed", "products", "unknowns", "capacity"}
 COMMIT = {"table", "batch", "accepted", "target_slots", "track_slots", "track_nodes"}
 
 

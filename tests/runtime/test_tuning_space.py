@@ -97,7 +97,7 @@ def test_enumeration_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "nodes", "depth"),
     [("gated_delta_rule", 16, 5), ("gdn", 64, 8), ("gdn", 128, 16), ("delta_rule", 32, 8),
-     ("linear_attention", 16, 4)],
+     ("linear_attention", 16, 4), ("kda", 64, 8), ("kda", 128, 16), ("rwkv7", 32, 8)],
 )  # fmt: skip
 @pytest.mark.parametrize("on", ["sm_80", "sm_90", "sm_120"])
 def test_random_points_of_any_recurrence_can_be_emitted(
@@ -122,6 +122,25 @@ def test_the_default_schedule_lies_in_the_space(nodes: int) -> None:
     for batch in (1, 16):
         schedule = default_schedule(space.plan, space.shapes, batch)
         assert space.canonical(schedule) in points
+
+
+@pytest.mark.parametrize("nodes", [64, 128])
+def test_decays_per_channel_have_a_space_and_a_model(nodes: int) -> None:
+    space = space_of(boleir.load("kda"), key(nodes, 8), SM_90)
+    schedule = default_schedule(space.plan, space.shapes, 16)
+    assert space.finished(space.canonical(schedule)) in space
+    fusions = {point.fusion for point in islice(space, 0, 40000, 11)}
+    assert fusions == ({"split", "walked"} if nodes <= 64 else {"walked"})
+    found = predict(schedule, space.plan, space.shapes, SM_90, 16)
+    kernels = (
+        ["prepare", "factors", "values"]
+        if nodes <= 64
+        else ["prepare", "decays", "factors", "verify"]
+    )
+    assert list(found.kernels) == kernels
+    assert all(us > 0 for us in found.kernels.values())
+    one = predict(schedule, space.plan, space.shapes, SM_90, 1)
+    assert found.us > one.us
 
 
 def test_fields_that_do_not_matter_are_not_told_apart() -> None:

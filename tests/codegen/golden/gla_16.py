@@ -56,9 +56,10 @@ Names and shapes (N nodes of all requests, B requests)
     g              bf16 [N, 256], free token stride
     state          fp32 [slots, 4, 64, 64], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [5, 4, capacity]: guard_q, guard_k, guard_v, guard_g, out_row
+    rows           fp32 [6, 4, capacity]: guard_q, guard_k, guard_v, guard_g, parent, out_row
     folded         bf16 [B, 4, 1, 2, 16, 16]: C (I+G)^-1 in pieces
-    vectors        fp32 [B, 4, 2, 16, 64]: q times the decays of its path, decay
+    decayed        fp32 [2, 4, capacity, 64]: q times the decays of its path, decay
+    products       fp32 [1, 4, capacity, 16]: q with k
     out            bf16 [N, 4, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     g              log-decay of the node, in base 2
@@ -68,6 +69,8 @@ Names and shapes (N nodes of all requests, B requests)
     readout        a tile of C
     passed         product of the decays of the nodes that a walk up the path has passed
     reached        the node that each walk has reached, -1 beyond the end of the path
+    parent         the node above, -1 above a root
+    column         where the product of a node with the node it has reached stands
     walked_x       products of vectors with the decays between their nodes
 """
 
@@ -82,11 +85,13 @@ D_V = tl.constexpr(64)
 B_K = tl.constexpr(32)
 B_V = tl.constexpr(16)
 VALUE_TILES = tl.constexpr(4)
+COLUMNS = tl.constexpr(16)
 
 
 @triton.jit
 def factors(
-    cu_nodes, ancestors, q, q_stride, k, k_stride, g, g_stride, rows, capacity, vectors, depths, folded,
+    cu_nodes, ancestors, q, q_stride, k, k_stride, g, g_stride, rows, capacity, decayed, products, depths,
+    folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     program = tl.program_id(0)
@@ -142,46 +147,57 @@ def factors(
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     scale = tl.full([NODE_BLOCK], 0.125, tl.float32)
     poisoned = (word & bad) != 0
-    out_row_at = rows + (4 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), scale), mask=inside)
 
-    # decays, and other vectors that walks gather and that are no inputs
-    vector_place = vectors + program.to(tl.int64) * (2 * NODE_BLOCK * D_K)
-    tl.store(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :], gates_c0)
-    tl.store(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :], gates_c1)
+    # for the walks: parents, decays, other vectors that are no inputs
+    # without the bit below the highest, rounding to a float keeps the exponent
+    own = 1 << (node & 63).to(tl.int64)
+    left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+    parent = tl.where(left_0 != 0, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
+        bitcast=True) >> 23) - 127, -1)
+    parent_at = rows + (4 * VALUE_HEADS + head) * capacity + first
+    tl.store(parent_at + node, parent.to(tl.float32), mask=inside)
+    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
+    tl.store(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :],
+        tl.where(finite[:, None], gates_c0, 1.0), mask=inside[:, None])
+    tl.store(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :],
+        tl.where(finite[:, None], gates_c1, 1.0), mask=inside[:, None])
     # rows that other threads have stored are read below
     tl.debug_barrier()
 
     # every node walks up its path; what it reads is multiplied by what it has passed
-    path = tl.where(finite, word & ~bad, 0)
-    above = path & ~(1 << node.to(tl.int64))
-    walked_q_k = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
+    q_k_rows = products + (head * capacity + first) * COLUMNS
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=0), axis=0)
     channel = tl.arange(0, 64)
     q_tile_walk = tl.load(q_rows + (node * q_step)[:, None] + channel[None, :], mask=inside[:, None],
         other=0.0)
     q_f32_walk = q_tile_walk.to(tl.float32)
-    reached = tl.where(path != 0, node, -1)
-    left = above
+    reached = tl.where(inside, node, -1)
     passed = tl.full([NODE_BLOCK, 64], 1.0, tl.float32)
     for _ in range(0, deepest + 1):
         on_path = reached >= 0
-        column = node[None, :] == reached[:, None]
+        parent = tl.load(parent_at + reached, mask=on_path, other=-1.0).to(tl.int32)
+        column = node * COLUMNS + reached
         k_reached = tl.load(k_rows + (reached * k_step)[:, None] + channel[None, :], mask=on_path[:, None],
             other=0.0).to(tl.float32)
         k_decayed = passed * k_reached
-        walked_q_k = tl.where(column, tl.sum(q_f32_walk * k_decayed, axis=1)[:, None], walked_q_k)
-        gates_reached = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (reached * D_K)[:, None]
-            + channel[None, :], mask=on_path[:, None], other=1.0)
+        tl.store(q_k_rows + column, tl.sum(q_f32_walk * k_decayed, axis=1), mask=on_path)
+        gates_reached = tl.load(decayed_1_rows + (reached * D_K)[:, None] + channel[None, :],
+            mask=on_path[:, None], other=1.0)
         passed = passed * gates_reached
-        # without the bit below the highest, rounding to a float keeps the exponent
-        highest = (left & ~(left >> 1)).to(tl.float32).to(tl.int32, bitcast=True)
-        reached = tl.where(left != 0, (highest >> 23) - 127, -1)
-        left = left & ~(1 << tl.maximum(reached, 0).to(tl.int64))
-    # for the value kernel: what reads the state, times the decays of its path
-    tl.store(vector_place + (node * D_K)[:, None] + channel[None, :], passed * q_f32_walk)
+        reached = parent
+    # what reads the state, times the decays of its path
+    tl.store(decayed_0_rows + (node * D_K)[:, None] + channel[None, :], passed * q_f32_walk,
+        mask=inside[:, None])
+    # products that other threads have stored are read below
+    tl.debug_barrier()
 
     # pure writes: N - F M
+    walked_q_k = tl.where(node[:, None] >= node[None, :],
+        tl.load(q_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
+    path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
     write_readout = tl.where(related, scale[:, None] * walked_q_k, 0.0)
@@ -197,7 +213,7 @@ def factors(
 
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, vectors, rows, capacity, folded, ancestors, out,
+    cu_nodes, slots, state, state_stride, v, v_stride, decayed, capacity, rows, folded, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -229,22 +245,24 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    vector_place = vectors + (program // VALUE_TILES).to(tl.int64) * (2 * NODE_BLOCK * D_K)
 
     # products of the committed state with what has decayed along the paths
-    q_decayed = tl.load(vector_place + (node * D_K)[:, None] + key_c0[None, :])
-    q_decayed_hi = q_decayed.to(tl.bfloat16)
-    q_decayed_lo = (q_decayed - q_decayed_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_lo))
-    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_hi), state_dot_q)
-    q_decayed_2 = tl.load(vector_place + (node * D_K)[:, None] + key_c1[None, :])
-    q_decayed_2_hi = q_decayed_2.to(tl.bfloat16)
-    q_decayed_2_lo = (q_decayed_2 - q_decayed_2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_2_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_2_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_2_hi), state_dot_q)
-    out_row_at = rows + (4 * VALUE_HEADS + head) * capacity + first
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
+    q_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c0_hi = q_decayed_c0.to(tl.bfloat16)
+    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
+    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), state_dot_q)
+    q_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c1_hi = q_decayed_c1.to(tl.bfloat16)
+    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
+    out_row_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]

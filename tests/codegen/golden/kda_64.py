@@ -80,11 +80,12 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, key
     state          fp32 [slots, 32, 128, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [8, 32, capacity]: exp_A_log, beta, norm_k, norm_q, guard_v, guard_f, out_row,
+    rows           fp32 [9, 32, capacity]: exp_A_log, beta, norm_k, norm_q, guard_v, guard_f, parent, out_row,
                    erase_row
     folded         bf16 [B, 32, 1, 2, 64, 64]: C (I+G)^-1 in pieces
-    vectors        fp32 [B, 32, 3, 64, 128]: k times the decays of its path, q times the decays of its path,
-                   decay
+    decayed        fp32 [3, 32, capacity, 128]: k times the decays of its path, q times the decays of its
+                   path, decay
+    products       fp32 [2, 32, capacity, 64]: k with k, q with k
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
     g              log-decay of the node, in base 2
@@ -97,6 +98,8 @@ Names and shapes (N nodes of all requests, B requests)
     u              the unknowns U
     passed         product of the decays of the nodes that a walk up the path has passed
     reached        the node that each walk has reached, -1 beyond the end of the path
+    parent         the node above, -1 above a root
+    column         where the product of a node with the node it has reached stands
     walked_x       products of vectors with the decays between their nodes
 """
 
@@ -111,12 +114,13 @@ D_V = tl.constexpr(128)
 B_K = tl.constexpr(32)
 B_V = tl.constexpr(64)
 VALUE_TILES = tl.constexpr(2)
+COLUMNS = tl.constexpr(64)
 
 
 @triton.jit
 def factors(
     cu_nodes, ancestors, q, q_stride, k, k_stride, f, f_stride, b, b_stride, A_log, dt_bias, rows, capacity,
-    vectors, depths, folded,
+    decayed, products, depths, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     program = tl.program_id(0)
@@ -236,25 +240,36 @@ def factors(
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     scaled_norm_q = 0.08838834764831843 * norm_q
     poisoned = (word & bad) != 0
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), scaled_norm_q), mask=inside)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     tl.store(erase_row_at + node, norm_k, mask=inside)
 
-    # decays, and other vectors that walks gather and that are no inputs
-    vector_place = vectors + program.to(tl.int64) * (3 * NODE_BLOCK * D_K)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :], gates_c0)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :], gates_c1)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c2[None, :], gates_c2)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c3[None, :], gates_c3)
+    # for the walks: parents, decays, other vectors that are no inputs
+    # without the bit below the highest, rounding to a float keeps the exponent
+    own = 1 << (node & 63).to(tl.int64)
+    left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+    parent = tl.where(left_0 != 0, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
+        bitcast=True) >> 23) - 127, -1)
+    parent_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    tl.store(parent_at + node, parent.to(tl.float32), mask=inside)
+    decayed_2_rows = decayed + ((2 * VALUE_HEADS + head) * capacity + first) * D_K
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c0[None, :],
+        tl.where(finite[:, None], gates_c0, 1.0), mask=inside[:, None])
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c1[None, :],
+        tl.where(finite[:, None], gates_c1, 1.0), mask=inside[:, None])
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c2[None, :],
+        tl.where(finite[:, None], gates_c2, 1.0), mask=inside[:, None])
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c3[None, :],
+        tl.where(finite[:, None], gates_c3, 1.0), mask=inside[:, None])
     # rows that other threads have stored are read below
     tl.debug_barrier()
 
     # every node walks up its path; what it reads is multiplied by what it has passed
-    path = tl.where(finite, word & ~bad, 0)
-    above = path & ~(1 << node.to(tl.int64))
-    walked_k_k = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
-    walked_q_k = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
+    k_k_rows = products + (head * capacity + first) * COLUMNS
+    q_k_rows = products + ((VALUE_HEADS + head) * capacity + first) * COLUMNS
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
+    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=0), axis=0)
     for chunk in range(0, 2):
         channel = chunk * 64 + tl.arange(0, 64)
@@ -264,37 +279,48 @@ def factors(
         q_tile_walk = tl.load(q_rows + (node * q_step)[:, None] + channel[None, :], mask=inside[:, None],
             other=0.0)
         q_f32_walk = q_tile_walk.to(tl.float32)
-        reached = tl.where(path != 0, node, -1)
-        left = above
+        reached = tl.where(inside, node, -1)
         passed = tl.full([NODE_BLOCK, 64], 1.0, tl.float32)
         for _ in range(0, deepest + 1):
             on_path = reached >= 0
-            column = node[None, :] == reached[:, None]
+            parent = tl.load(parent_at + reached, mask=on_path, other=-1.0).to(tl.int32)
+            column = node * COLUMNS + reached
             k_reached = tl.load(k_rows + (reached * k_step)[:, None] + channel[None, :],
                 mask=on_path[:, None], other=0.0).to(tl.float32)
             k_decayed = passed * k_reached
-            walked_k_k = walked_k_k + tl.where(column, tl.sum(k_f32_walk * k_decayed, axis=1)[:, None], 0.0)
-            walked_q_k = walked_q_k + tl.where(column, tl.sum(q_f32_walk * k_decayed, axis=1)[:, None], 0.0)
-            gates_reached = tl.load(vector_place + 2 * (NODE_BLOCK * D_K) + (reached * D_K)[:, None]
-                + channel[None, :], mask=on_path[:, None], other=1.0)
+            tl.store(k_k_rows + column,
+                tl.load(k_k_rows + column, mask=on_path & (chunk > 0), other=0.0)
+                + tl.sum(k_f32_walk * k_decayed, axis=1), mask=on_path)
+            tl.store(q_k_rows + column,
+                tl.load(q_k_rows + column, mask=on_path & (chunk > 0), other=0.0)
+                + tl.sum(q_f32_walk * k_decayed, axis=1), mask=on_path)
+            gates_reached = tl.load(decayed_2_rows + (reached * D_K)[:, None] + channel[None, :],
+                mask=on_path[:, None], other=1.0)
             passed = passed * gates_reached
-            # without the bit below the highest, rounding to a float keeps the exponent
-            highest = (left & ~(left >> 1)).to(tl.float32).to(tl.int32, bitcast=True)
-            reached = tl.where(left != 0, (highest >> 23) - 127, -1)
-            left = left & ~(1 << tl.maximum(reached, 0).to(tl.int64))
-        # for the value kernel: what reads the state, times the decays of its path
-        tl.store(vector_place + (node * D_K)[:, None] + channel[None, :], passed * k_f32_walk)
-        tl.store(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + channel[None, :],
-            passed * q_f32_walk)
+            reached = parent
+        # what reads the state, times the decays of its path
+        tl.store(decayed_0_rows + (node * D_K)[:, None] + channel[None, :], passed * k_f32_walk,
+            mask=inside[:, None])
+        tl.store(decayed_1_rows + (node * D_K)[:, None] + channel[None, :], passed * q_f32_walk,
+            mask=inside[:, None])
+        # the next chunk adds to what this one has stored
+        tl.debug_barrier()
+    # products that other threads have stored are read below
+    tl.debug_barrier()
 
     # G (with a minus sign) and C
     beta_norm_k = beta * norm_k
+    walked_k_k = tl.where(node[:, None] >= node[None, :],
+        tl.load(k_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
+    path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     path_hi = (path >> 32).to(tl.int32)
     related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
         path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]),
         -beta_norm_k[:, None] * norm_k[None, :] * walked_k_k, 0.0)
+    walked_q_k = tl.where(node[:, None] >= node[None, :],
+        tl.load(q_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     readout = tl.where(related, scaled_norm_q[:, None] * norm_k[None, :] * walked_q_k, 0.0)
     # (I+G)^-1, rough: Y <- I - G Y in bfloat16
     identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
@@ -345,7 +371,7 @@ def factors(
 
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, vectors, rows, capacity, folded, ancestors, out,
+    cu_nodes, slots, state, state_stride, v, v_stride, decayed, capacity, rows, folded, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -385,60 +411,69 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    vector_place = vectors + (program // VALUE_TILES).to(tl.int64) * (3 * NODE_BLOCK * D_K)
 
     # products of the committed state with what has decayed along the paths
-    k_decayed = tl.load(vector_place + (node * D_K)[:, None] + key_c0[None, :])
-    k_decayed_hi = k_decayed.to(tl.bfloat16)
-    k_decayed_lo = (k_decayed - k_decayed_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_lo))
-    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_hi), state_dot_k)
-    k_decayed_2 = tl.load(vector_place + (node * D_K)[:, None] + key_c1[None, :])
-    k_decayed_2_hi = k_decayed_2.to(tl.bfloat16)
-    k_decayed_2_lo = (k_decayed_2 - k_decayed_2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_2_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_2_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_2_hi), state_dot_k)
-    k_decayed_3 = tl.load(vector_place + (node * D_K)[:, None] + key_c2[None, :])
-    k_decayed_3_hi = k_decayed_3.to(tl.bfloat16)
-    k_decayed_3_lo = (k_decayed_3 - k_decayed_3_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_3_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c2_lo, tl.trans(k_decayed_3_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_3_hi), state_dot_k)
-    k_decayed_4 = tl.load(vector_place + (node * D_K)[:, None] + key_c3[None, :])
-    k_decayed_4_hi = k_decayed_4.to(tl.bfloat16)
-    k_decayed_4_lo = (k_decayed_4 - k_decayed_4_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_4_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c3_lo, tl.trans(k_decayed_4_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_4_hi), state_dot_k)
-    q_decayed = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :])
-    q_decayed_hi = q_decayed.to(tl.bfloat16)
-    q_decayed_lo = (q_decayed - q_decayed_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_lo))
-    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_hi), state_dot_q)
-    q_decayed_2 = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :])
-    q_decayed_2_hi = q_decayed_2.to(tl.bfloat16)
-    q_decayed_2_lo = (q_decayed_2 - q_decayed_2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_2_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_2_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_2_hi), state_dot_q)
-    q_decayed_3 = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c2[None, :])
-    q_decayed_3_hi = q_decayed_3.to(tl.bfloat16)
-    q_decayed_3_lo = (q_decayed_3 - q_decayed_3_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_3_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c2_lo, tl.trans(q_decayed_3_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_3_hi), state_dot_q)
-    q_decayed_4 = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c3[None, :])
-    q_decayed_4_hi = q_decayed_4.to(tl.bfloat16)
-    q_decayed_4_lo = (q_decayed_4 - q_decayed_4_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_4_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c3_lo, tl.trans(q_decayed_4_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_4_hi), state_dot_q)
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
+    k_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c0_hi = k_decayed_c0.to(tl.bfloat16)
+    k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_lo))
+    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_hi), state_dot_k)
+    k_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c1_hi = k_decayed_c1.to(tl.bfloat16)
+    k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), state_dot_k)
+    k_decayed_c2 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c2_hi = k_decayed_c2.to(tl.bfloat16)
+    k_decayed_c2_lo = (k_decayed_c2 - k_decayed_c2_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_lo), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c2_lo, tl.trans(k_decayed_c2_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_hi), state_dot_k)
+    k_decayed_c3 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c3_hi = k_decayed_c3.to(tl.bfloat16)
+    k_decayed_c3_lo = (k_decayed_c3 - k_decayed_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_lo), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c3_lo, tl.trans(k_decayed_c3_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_hi), state_dot_k)
+    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
+    q_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c0_hi = q_decayed_c0.to(tl.bfloat16)
+    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
+    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), state_dot_q)
+    q_decayed_c1 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c1_hi = q_decayed_c1.to(tl.bfloat16)
+    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
+    q_decayed_c2 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c2_hi = q_decayed_c2.to(tl.bfloat16)
+    q_decayed_c2_lo = (q_decayed_c2 - q_decayed_c2_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_lo), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c2_lo, tl.trans(q_decayed_c2_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_hi), state_dot_q)
+    q_decayed_c3 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
+        other=0.0)
+    q_decayed_c3_hi = q_decayed_c3.to(tl.bfloat16)
+    q_decayed_c3_lo = (q_decayed_c3 - q_decayed_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_lo), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c3_lo, tl.trans(q_decayed_c3_hi), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_hi), state_dot_q)
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]

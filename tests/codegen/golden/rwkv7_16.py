@@ -83,11 +83,12 @@ Names and shapes (N nodes of all requests, B requests)
     k_a            fp32 parameter, key
     state          fp32 [slots, 4, 64, 64], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [8, 4, capacity]: rsqrt_k, guard_r, guard_w, guard_k, guard_v, guard_a, out_row,
-                   erase_row
+    rows           fp32 [9, 4, capacity]: rsqrt_k, guard_r, guard_w, guard_k, guard_v, guard_a, parent,
+                   out_row, erase_row
     folded         bf16 [B, 4, 2, 2, 16, 16]: C (I+G)^-1 in pieces
-    vectors        fp32 [B, 4, 5, 16, 64]: k times the decays of its path, r times the decays of its path,
+    decayed        fp32 [5, 4, capacity, 64]: k times the decays of its path, r times the decays of its path,
                    decay, k, k
+    products       fp32 [4, 4, capacity, 16]: k with k, k with k, r with k, r with k
     out            bf16 [N, 4, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     guard_x        sum of squares of a vector x, to notice entries that are not finite
@@ -99,6 +100,8 @@ Names and shapes (N nodes of all requests, B requests)
     passed         product of the decays of the nodes that a walk up the path has passed
     passed_above   the same without the decay of the node that walks
     reached        the node that each walk has reached, -1 beyond the end of the path
+    parent         the node above, -1 above a root
+    column         where the product of a node with the node it has reached stands
     walked_x       products of vectors with the decays between their nodes
 """
 
@@ -113,12 +116,13 @@ D_V = tl.constexpr(64)
 B_K = tl.constexpr(32)
 B_V = tl.constexpr(16)
 VALUE_TILES = tl.constexpr(4)
+COLUMNS = tl.constexpr(16)
 
 
 @triton.jit
 def factors(
-    cu_nodes, ancestors, r, r_stride, w, w_stride, k, k_stride, a, a_stride, k_k, rows, capacity, vectors,
-    k_a, depths, folded,
+    cu_nodes, ancestors, r, r_stride, w, w_stride, k, k_stride, a, a_stride, k_k, rows, capacity, decayed,
+    k_a, products, depths, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     program = tl.program_id(0)
@@ -195,45 +199,56 @@ def factors(
 
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     poisoned = (word & bad) != 0
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), 1.0), mask=inside)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     tl.store(erase_row_at + node, rsqrt_k, mask=inside)
 
-    # decays, and other vectors that walks gather and that are no inputs
-    vector_place = vectors + program.to(tl.int64) * (5 * NODE_BLOCK * D_K)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :], gates_c0)
-    tl.store(vector_place + 2 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :], gates_c1)
+    # for the walks: parents, decays, other vectors that are no inputs
+    # without the bit below the highest, rounding to a float keeps the exponent
+    own = 1 << (node & 63).to(tl.int64)
+    left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+    parent = tl.where(left_0 != 0, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
+        bitcast=True) >> 23) - 127, -1)
+    parent_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    tl.store(parent_at + node, parent.to(tl.float32), mask=inside)
+    decayed_2_rows = decayed + ((2 * VALUE_HEADS + head) * capacity + first) * D_K
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c0[None, :],
+        tl.where(finite[:, None], gates_c0, 1.0), mask=inside[:, None])
+    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c1[None, :],
+        tl.where(finite[:, None], gates_c1, 1.0), mask=inside[:, None])
     scaled_kappa_c0 = rsqrt_k[:, None] * scaled_k_c0
     scaled_a_c0 = 1.0 / (1.0 + tl.exp(-a_f32_c0))
     scaled_k_c0_2 = scaled_kappa_c0 * scaled_a_c0
-    tl.store(vector_place + 3 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :], scaled_k_c0_2)
+    decayed_3_rows = decayed + ((3 * VALUE_HEADS + head) * capacity + first) * D_K
+    tl.store(decayed_3_rows + (node * D_K)[:, None] + key_c0[None, :], scaled_k_c0_2, mask=inside[:, None])
     scaled_kappa_c1 = rsqrt_k[:, None] * scaled_k_c1
     scaled_a_c1 = 1.0 / (1.0 + tl.exp(-a_f32_c1))
     scaled_k_c1_2 = scaled_kappa_c1 * scaled_a_c1
-    tl.store(vector_place + 3 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :], scaled_k_c1_2)
+    tl.store(decayed_3_rows + (node * D_K)[:, None] + key_c1[None, :], scaled_k_c1_2, mask=inside[:, None])
     k_a_head = tl.load(k_a + key_head * D_K + key_c0, mask=key_c0 < D_K, other=0.0)[None, :]
     scaled_a_c0_2 = scaled_a_c0 * k_a_head
     scaled_a_c0_3 = 1.0 + scaled_a_c0_2
     scaled_a_c0_4 = scaled_a_c0_3 - k_a_head
     scaled_k_c0_3 = k_f32_c0 * scaled_a_c0_4
-    tl.store(vector_place + 4 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :], scaled_k_c0_3)
+    decayed_4_rows = decayed + ((4 * VALUE_HEADS + head) * capacity + first) * D_K
+    tl.store(decayed_4_rows + (node * D_K)[:, None] + key_c0[None, :], scaled_k_c0_3, mask=inside[:, None])
     k_a_head_2 = tl.load(k_a + key_head * D_K + key_c1, mask=key_c1 < D_K, other=0.0)[None, :]
     scaled_a_c1_2 = scaled_a_c1 * k_a_head_2
     scaled_a_c1_3 = 1.0 + scaled_a_c1_2
     scaled_a_c1_4 = scaled_a_c1_3 - k_a_head_2
     scaled_k_c1_3 = k_f32_c1 * scaled_a_c1_4
-    tl.store(vector_place + 4 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :], scaled_k_c1_3)
+    tl.store(decayed_4_rows + (node * D_K)[:, None] + key_c1[None, :], scaled_k_c1_3, mask=inside[:, None])
     # rows that other threads have stored are read below
     tl.debug_barrier()
 
     # every node walks up its path; what it reads is multiplied by what it has passed
-    path = tl.where(finite, word & ~bad, 0)
-    above = path & ~(1 << node.to(tl.int64))
-    walked_k_k = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
-    walked_k_k_2 = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
-    walked_r_k = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
-    walked_r_k_2 = tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)
+    k_k_rows = products + (head * capacity + first) * COLUMNS
+    k_k_rows_2 = products + ((VALUE_HEADS + head) * capacity + first) * COLUMNS
+    r_k_rows = products + ((2 * VALUE_HEADS + head) * capacity + first) * COLUMNS
+    r_k_rows_2 = products + ((3 * VALUE_HEADS + head) * capacity + first) * COLUMNS
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
+    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=0), axis=0)
     channel = tl.arange(0, 64)
     k_tile_walk = tl.load(k_rows + (node * k_step)[:, None] + channel[None, :], mask=inside[:, None],
@@ -244,42 +259,47 @@ def factors(
     r_tile_walk = tl.load(r_rows + (node * r_step)[:, None] + channel[None, :], mask=inside[:, None],
         other=0.0)
     r_f32_walk = r_tile_walk.to(tl.float32)
-    reached = tl.where(path != 0, node, -1)
-    left = above
+    reached = tl.where(inside, node, -1)
     passed_above = tl.full([NODE_BLOCK, 64], 1.0, tl.float32)
     passed = tl.full([NODE_BLOCK, 64], 1.0, tl.float32)
     for _ in range(0, deepest + 1):
         on_path = reached >= 0
-        column = node[None, :] == reached[:, None]
-        k_reached = tl.load(vector_place + 3 * (NODE_BLOCK * D_K) + (reached * D_K)[:, None]
-            + channel[None, :], mask=on_path[:, None], other=0.0)
+        parent = tl.load(parent_at + reached, mask=on_path, other=-1.0).to(tl.int32)
+        column = node * COLUMNS + reached
+        k_reached = tl.load(decayed_3_rows + (reached * D_K)[:, None] + channel[None, :],
+            mask=on_path[:, None], other=0.0)
         k_decayed = passed_above * k_reached
-        walked_k_k = tl.where(column, tl.sum(scaled_k_walk * k_decayed, axis=1)[:, None], walked_k_k)
+        tl.store(k_k_rows + column, tl.sum(scaled_k_walk * k_decayed, axis=1), mask=on_path)
         k_decayed_2 = passed * k_reached
-        walked_r_k = tl.where(column, tl.sum(r_f32_walk * k_decayed_2, axis=1)[:, None], walked_r_k)
-        k_reached_2 = tl.load(vector_place + 4 * (NODE_BLOCK * D_K) + (reached * D_K)[:, None]
-            + channel[None, :], mask=on_path[:, None], other=0.0)
+        tl.store(r_k_rows + column, tl.sum(r_f32_walk * k_decayed_2, axis=1), mask=on_path)
+        k_reached_2 = tl.load(decayed_4_rows + (reached * D_K)[:, None] + channel[None, :],
+            mask=on_path[:, None], other=0.0)
         k_decayed_3 = passed_above * k_reached_2
-        walked_k_k_2 = tl.where(column, tl.sum(scaled_k_walk * k_decayed_3, axis=1)[:, None], walked_k_k_2)
+        tl.store(k_k_rows_2 + column, tl.sum(scaled_k_walk * k_decayed_3, axis=1), mask=on_path)
         k_decayed_4 = passed * k_reached_2
-        walked_r_k_2 = tl.where(column, tl.sum(r_f32_walk * k_decayed_4, axis=1)[:, None], walked_r_k_2)
-        gates_reached = tl.load(vector_place + 2 * (NODE_BLOCK * D_K) + (reached * D_K)[:, None]
-            + channel[None, :], mask=on_path[:, None], other=1.0)
+        tl.store(r_k_rows_2 + column, tl.sum(r_f32_walk * k_decayed_4, axis=1), mask=on_path)
+        gates_reached = tl.load(decayed_2_rows + (reached * D_K)[:, None] + channel[None, :],
+            mask=on_path[:, None], other=1.0)
         passed_above = passed_above * tl.where((reached == node)[:, None], 1.0, gates_reached)
         passed = passed * gates_reached
-        # without the bit below the highest, rounding to a float keeps the exponent
-        highest = (left & ~(left >> 1)).to(tl.float32).to(tl.int32, bitcast=True)
-        reached = tl.where(left != 0, (highest >> 23) - 127, -1)
-        left = left & ~(1 << tl.maximum(reached, 0).to(tl.int64))
-    # for the value kernel: what reads the state, times the decays of its path
-    tl.store(vector_place + (node * D_K)[:, None] + channel[None, :], passed_above * scaled_k_walk)
-    tl.store(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + channel[None, :],
-        passed * r_f32_walk)
+        reached = parent
+    # what reads the state, times the decays of its path
+    tl.store(decayed_0_rows + (node * D_K)[:, None] + channel[None, :], passed_above * scaled_k_walk,
+        mask=inside[:, None])
+    tl.store(decayed_1_rows + (node * D_K)[:, None] + channel[None, :], passed * r_f32_walk,
+        mask=inside[:, None])
+    # products that other threads have stored are read below
+    tl.debug_barrier()
 
     # G (with a minus sign) and C
+    walked_k_k = tl.where(node[:, None] >= node[None, :],
+        tl.load(k_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
+    path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -rsqrt_k[:, None] * walked_k_k, 0.0)
+    walked_r_k = tl.where(node[:, None] >= node[None, :],
+        tl.load(r_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     readout = tl.where(related, walked_r_k, 0.0)
     # (I+G)^-1, rough: Y <- I - G Y in bfloat16
     identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
@@ -314,7 +334,11 @@ def factors(
     fold = tl.dot(fold_hi, inverse_correction_hi, fold)
 
     # pure writes: N - F M
+    walked_r_k_2 = tl.where(node[:, None] >= node[None, :],
+        tl.load(r_k_rows_2 + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     write_readout = tl.where(related, walked_r_k_2, 0.0)
+    walked_k_k_2 = tl.where(node[:, None] >= node[None, :],
+        tl.load(k_k_rows_2 + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     minus_seen = tl.where(related & (node[:, None] > node[None, :]), -rsqrt_k[:, None] * walked_k_k_2, 0.0)
     fold_hi = fold.to(tl.bfloat16)
     fold_lo = (fold - fold_hi.to(tl.float32)).to(tl.bfloat16)
@@ -339,7 +363,7 @@ def factors(
 
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, vectors, rows, capacity, folded, ancestors, out,
+    cu_nodes, slots, state, state_stride, v, v_stride, decayed, capacity, rows, folded, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -371,36 +395,41 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    vector_place = vectors + (program // VALUE_TILES).to(tl.int64) * (5 * NODE_BLOCK * D_K)
 
     # products of the committed state with what has decayed along the paths
-    k_decayed = tl.load(vector_place + (node * D_K)[:, None] + key_c0[None, :])
-    k_decayed_hi = k_decayed.to(tl.bfloat16)
-    k_decayed_lo = (k_decayed - k_decayed_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_lo))
-    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_hi), state_dot_k)
-    k_decayed_2 = tl.load(vector_place + (node * D_K)[:, None] + key_c1[None, :])
-    k_decayed_2_hi = k_decayed_2.to(tl.bfloat16)
-    k_decayed_2_lo = (k_decayed_2 - k_decayed_2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_2_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_2_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_2_hi), state_dot_k)
-    r_decayed = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c0[None, :])
-    r_decayed_hi = r_decayed.to(tl.bfloat16)
-    r_decayed_lo = (r_decayed - r_decayed_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_r = tl.dot(state_tile_c0_hi, tl.trans(r_decayed_lo))
-    state_dot_r = tl.dot(state_tile_c0_lo, tl.trans(r_decayed_hi), state_dot_r)
-    state_dot_r = tl.dot(state_tile_c0_hi, tl.trans(r_decayed_hi), state_dot_r)
-    r_decayed_2 = tl.load(vector_place + 1 * (NODE_BLOCK * D_K) + (node * D_K)[:, None] + key_c1[None, :])
-    r_decayed_2_hi = r_decayed_2.to(tl.bfloat16)
-    r_decayed_2_lo = (r_decayed_2 - r_decayed_2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_dot_r = tl.dot(state_tile_c1_hi, tl.trans(r_decayed_2_lo), state_dot_r)
-    state_dot_r = tl.dot(state_tile_c1_lo, tl.trans(r_decayed_2_hi), state_dot_r)
-    state_dot_r = tl.dot(state_tile_c1_hi, tl.trans(r_decayed_2_hi), state_dot_r)
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    decayed_0_rows = decayed + (head * capacity + first) * D_K
+    k_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c0_hi = k_decayed_c0.to(tl.bfloat16)
+    k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_lo))
+    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_hi), state_dot_k)
+    k_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    k_decayed_c1_hi = k_decayed_c1.to(tl.bfloat16)
+    k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), state_dot_k)
+    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
+    r_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    r_decayed_c0_hi = r_decayed_c0.to(tl.bfloat16)
+    r_decayed_c0_lo = (r_decayed_c0 - r_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_r = tl.dot(state_tile_c0_hi, tl.trans(r_decayed_c0_lo))
+    state_dot_r = tl.dot(state_tile_c0_lo, tl.trans(r_decayed_c0_hi), state_dot_r)
+    state_dot_r = tl.dot(state_tile_c0_hi, tl.trans(r_decayed_c0_hi), state_dot_r)
+    r_decayed_c1 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    r_decayed_c1_hi = r_decayed_c1.to(tl.bfloat16)
+    r_decayed_c1_lo = (r_decayed_c1 - r_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_dot_r = tl.dot(state_tile_c1_hi, tl.trans(r_decayed_c1_lo), state_dot_r)
+    state_dot_r = tl.dot(state_tile_c1_lo, tl.trans(r_decayed_c1_hi), state_dot_r)
+    state_dot_r = tl.dot(state_tile_c1_hi, tl.trans(r_decayed_c1_hi), state_dot_r)
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
