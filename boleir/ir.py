@@ -237,6 +237,23 @@ class Recurrence:
     update: Expr
     output: Expr
     source: Source | None = field(default=None, compare=False)
+    more: tuple[Expr, ...] = ()
+    """Further outputs over the same states, each a VALUE vector like `output`."""
+
+    @property
+    def outputs(self) -> tuple[Expr, ...]:
+        """Every output, in order."""
+        return (self.output, *self.more)
+
+    def with_output(self, index: int) -> Recurrence:
+        """The same states read by output `index` alone, with the inputs that this needs.
+
+        Raises IndexError when there is no such output.
+        """
+        output = self.outputs[index]
+        used = {node.name for node in walk(self.update, output) if isinstance(node, Input)}
+        inputs = tuple(item for item in self.inputs if item.name in used)
+        return Recurrence(self.name, inputs, self.update, output, self.source)
 
     @property
     def tokens(self) -> tuple[Input, ...]:

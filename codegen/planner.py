@@ -16,7 +16,7 @@ from boleir.codegen.rewrite import (
     split_scale,
 )
 from boleir.derive.normal_form import NormalForm, Pair, Write
-from boleir.derive.structure import is_zero, reads_update
+from boleir.derive.structure import is_zero, reads_update, require_low_rank
 from boleir.functions import FUNCTIONS
 from boleir.ir import Add, Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
 
@@ -131,8 +131,10 @@ class _Planner:
 
 
 def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads: int) -> Plan:
-    """Translate a normal form. Raises `NoKernel` for what kernels cannot name or hold."""
+    """Translate a normal form. Raises `NoKernel` for what kernels cannot name or hold, and
+    `RankTooLarge` where they would be no gain."""
     _refuse(form)
+    require_low_rank(form, d_k, d_v)
     recurrence = form.recurrence
     planner = _Planner(
         {"d_k": d_k, "d_v": d_v},
@@ -214,6 +216,11 @@ def _tells(scalar: Expr, square: Expr) -> bool:
 
 def _refuse(form: NormalForm) -> None:
     name = form.recurrence.name
+    if form.recurrence.more:
+        raise NoKernel(
+            f"{name} has {len(form.recurrence.outputs)} outputs; a kernel writes one",
+            mend="compile recurrence.with_output(0), with_output(1), ...",
+        )
     strides = {f"{item.name}_stride" for item in form.recurrence.tokens}
     for item in form.recurrence.inputs:
         if item.name in _RESERVED | strides:

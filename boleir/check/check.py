@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -70,8 +70,12 @@ def check(
     walk. `form` replaces the derived closed form (to check a hand-made one)."""
     form = derive(recurrence) if form is None else form
     over = cases(form) if over is None else over
-    findings = _proof_findings(form, trees, seed, progress)
-    findings += _float_findings(form, over, shape or Shape(), nodes, seed, progress)
+    findings: list[Finding] = []
+    for one in (form, *form.more):
+        own = _proof_findings(one, trees, seed, progress)
+        own += _float_findings(one, over, shape or Shape(), nodes, seed, progress)
+        where = f"output {len(findings) // len(own) + 1}: " if form.more else ""
+        findings += [replace(finding, subject=where + finding.subject) for finding in own]
     notes = [f"assumes {text}" for text in form.assumptions]
     for name, kernel in (kernels or {}).items():
         findings.append(

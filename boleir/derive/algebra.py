@@ -23,6 +23,9 @@ Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
 
 Rank: TypeAlias = tuple[int, bool, str]
 
+OPPOSITES: dict[int, Expr] = {}
+"""Key of exp(x) -> exp(-x), for every exponential that has come up: their product is 1."""
+
 _SPELLED = 2000
 """Characters of a spelling that order terms; beyond, its digest does."""
 _RANKS: dict[int, Rank] = {}
@@ -53,6 +56,11 @@ def times(left: Monomial, right: Monomial) -> Monomial:
     powers = dict(left)
     for atom, power in right:
         powers[atom] = powers.get(atom, 0) + power
+        other = OPPOSITES.get(atom.key)
+        if other is not None and powers.get(other, 0) > 0 and powers[atom] > 0:
+            common = min(powers[atom], powers[other])
+            powers[atom] -= common
+            powers[other] -= common
     return tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda ap: rank(ap[0])))
 
 

@@ -12,6 +12,7 @@ from boleir.derive.algebra import (
     ZERO,
     Monomial,
     Poly,
+    constant,
     content,
     divide,
     rank,
@@ -24,6 +25,7 @@ from boleir.derive.logs import log_of_decay
 from boleir.derive.normal_form import NormalForm, Pair, Reading, Readout, Write
 from boleir.derive.recognise import recognise
 from boleir.derive.refusals import ForgetsParent, ReadoutNotSupported, StateOutsideProducts
+from boleir.derive.updated_read import as_read_of_update
 from boleir.ir import Expr, Recurrence
 
 
@@ -73,6 +75,8 @@ class _Assembly:
         self.updated = state.seal(self.token)
         self.sealed = dict(self.updated.sealed)
         self.definitions: dict[int, Affine] = {}
+        # A reference of the token in terms of those that are left, where it is not one of them.
+        self.meanings: dict[int, Affine] = {}
 
     def form(self) -> NormalForm:
         """All parts put together."""
@@ -110,16 +114,57 @@ class _Assembly:
     def _settle(self) -> None:
         """Final definitions: in terms of each other where one reads another's write."""
         own = self.token.definitions
-        readers = frozenset(r for r in self.sealed if not own[r].is_free)
+        # A pure write may come as a multiple of another one: only its full expansion tells.
+        full = {r: self.token.expand(own[r], frozenset()) for r in self.sealed}
+        readers = frozenset(r for r, form in full.items() if not form.is_free)
         for r in sorted(self.sealed):
             form = self.token.expand(own[r], readers)
             if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
                 form = self.token.expand(form, frozenset())
             self.definitions[r] = form
+        self._join()
+        readers = frozenset(r for r in self.sealed if not self.definitions[r].is_free)
         order = sorted(readers, key=lambda r: (rank(emit(self.sealed[r])), r))
         for r, other in itertools.permutations(order, 2):
             if r in self.sealed and other in self.sealed and not self._depends(other, r):
                 self._couple(r, other)
+
+    def _join(self) -> None:
+        """One reference for all that is written along one vector, and no number before that vector:
+        what an author has written apart, k v^T and k (S^T k)^T, meets here."""
+        directions = {r: split_scalar(write) for r, write in sorted(self.sealed.items())}
+        for f, (scalar, direction) in directions.items():
+            if not self.definitions[f].is_free:
+                continue
+            for r, (own, other) in directions.items():
+                ratio = divide(scalar, own) if other == direction and r in self.sealed else None
+                if ratio and not self.definitions[r].is_free:
+                    self._absorb(f, r, ratio)
+                    break
+        for r, write in self.sealed.items():
+            size = next(iter(content(write)[0].terms.values()))
+            if size != 1:
+                self.sealed[r] = write * constant(1 / size)
+                self.definitions[r] = self.definitions[r].scaled(constant(size), self.side)
+                meaning = self.meanings.get(r, Affine(refs={r: ONE}))
+                self.meanings[r] = Affine(meaning.free, {}, {r: constant(1 / size)})
+        self.definitions = {r: self._translated(form) for r, form in self.definitions.items()}
+
+    def _absorb(self, free: int, r: int, ratio: Poly) -> None:
+        """Write `ratio` times reference `free`, which does not read the state, along with `r`."""
+        added = self.definitions.pop(free).scaled(ratio, self.side)
+        self.definitions[r] = self.definitions[r] + added
+        known = self.meanings.get(r, Affine(refs={r: ONE}))
+        self.meanings[r] = Affine(known.free - added.free, {}, known.refs)
+        self.meanings[free] = Affine(self.token.definitions[free].free)
+        del self.sealed[free]
+
+    def _translated(self, form: Affine) -> Affine:
+        """`form` in terms of the references that are left."""
+        result = Affine(form.free, form.reads)
+        for r, c in form.refs.items():
+            result = result + self.meanings.get(r, Affine(refs={r: ONE})).scaled(c, self.side)
+        return result
 
     def _couple(self, r: int, other: int) -> None:
         """Write definition r in terms of `other` where it is a read of what `other` has written."""
@@ -213,7 +258,15 @@ class _Assembly:
             raise ReadoutNotSupported(node, detail="the output does not read the state")
         kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
         known = {p.origin: self.definitions[p.origin] for p in reversed(pairs)}
-        form = recognise(self.token.expand(output, kept), known, self.side)
+        expanded = self._translated(self.token.expand(output, kept | self.meanings.keys()))
+        form = recognise(expanded, known, self.side)
+        order = list(dict.fromkeys(p.origin for p in pairs))
+        form = (
+            as_read_of_update(form, self.definitions, order, self.sealed, self.decay, self.side)
+            or form
+        )
+        if len(_collect(form)) != 1:
+            form = recognise(form, known, self.side, by_reads=True)
         reads = _collect(form)
         if len(reads) != 1:
             raise ReadoutNotSupported(node)
@@ -254,8 +307,10 @@ class _Assembly:
                     free = free - part * value
                     seen = seen + part
             plain = contract(self.side.write, read.vector * write)
-            if plain and all(seen.terms.get(m) == c for m, c in plain.terms.items()):
-                free = free + (seen - plain) * value
+            seen_directly = free + seen * value
+            expected = (plain * value).terms.items()
+            if plain and all(seen_directly.terms.get(m) == c for m, c in expected):
+                free = seen_directly - plain * value
                 seen = plain
             weights[r] = seen
         return free
@@ -265,14 +320,20 @@ class _Assembly:
     ) -> Readout:
         """Right acting: the output contracts the unknown side, so its own weights are shares."""
         node = self.recurrence.output
-        state = output.state.seal(self.token)
+        if output.state.decay in (-self.decay, -ONE):  # (-S)^T q = S^T (-q)
+            flipped = output.state.scaled(-ONE, self.side)
+            output = CrossRead(flipped, -output.vector, output.gain, output.free)
+        state, free = output.state.seal(self.token), output.free
+        missing = self._not_yet_written(state, output)
+        if missing is not None:
+            state, free = self.updated, free - missing
         after = state.decay == self.decay
         if not after and state.decay != ONE:
             raise ReadoutNotSupported(node, detail=_PARTIAL)
         written = {p.origin: p.write for p in pairs} | dict(writes)
         read_after = state == self.updated
         shares: dict[int, Poly] = dict.fromkeys(written, ONE) if read_after else {}
-        for r, write in () if read_after else state.sealed.items():
+        for r, write in () if read_after else self._settled(state).items():
             share = divide(write, written[r]) if r in written else None
             if share is None or share.vectors:
                 raise ReadoutNotSupported(node, detail=_PARTIAL)
@@ -281,9 +342,44 @@ class _Assembly:
             query=Reading(self.canon.expr(output.vector), after and self.decay != ONE),
             pairs=tuple(self.canon.expr(shares.get(p.origin, ZERO)) for p in pairs),
             writes=tuple(self.canon.expr(shares.get(r, ZERO)) for r, _ in writes),
-            direct=self.canon.expr(output.free) if output.free else None,
+            direct=self.canon.expr(free) if free else None,
             gain=None if output.gain == ONE else self.canon.expr(output.gain),
         )
+
+    def _settled(self, state: State) -> dict[int, Poly]:
+        """What a state has written, in terms of the references that are left."""
+        found: dict[int, Poly] = {}
+        for r, write in state.sealed.items():
+            meaning = self.meanings.get(r, Affine(refs={r: ONE}))
+            if meaning.free:
+                raise ReadoutNotSupported(self.recurrence.output, detail=_PARTIAL)
+            found = merged(found, {k: c * write for k, c in meaning.refs.items()})
+        return found
+
+    def _not_yet_written(self, state: State, output: CrossRead) -> Poly | None:
+        """What the output adds by itself when it reads the new state but for pure writes, which it
+        spells out; None when it does not."""
+        if state.decay != self.decay or state == self.updated:
+            return None
+        missing = ZERO
+        for direction, form in self._difference(state).items():
+            if not form.is_free:
+                return None
+            seen = contract(self.side.unknown, form.free * output.vector)
+            missing = missing + direction * seen * output.gain
+        there = output.free.terms
+        return missing if all(there.get(m) == c for m, c in missing.terms.items()) else None
+
+    def _difference(self, state: State) -> dict[Poly, Affine]:
+        """By direction, what the new state has and `state` has not, all references expanded."""
+        total: dict[Poly, Affine] = {}
+        for sign, sealed in ((1, self.updated.sealed), (-1, state.sealed)):
+            for r, write in sealed.items():
+                scalar, direction = split_scalar(write)
+                form = self.token.expand(self.token.definitions[r], frozenset())
+                scaled = form.scaled(scalar * constant(sign), self.side)
+                total[direction] = total.get(direction, Affine()) + scaled
+        return total
 
 
 _PARTIAL = "a right-acting recurrence is read before the update or after it, not in between"

@@ -14,6 +14,7 @@ from typing import Any
 
 from boleir.derive.algebra import (
     ONE,
+    OPPOSITES,
     ZERO,
     Monomial,
     Poly,
@@ -22,7 +23,6 @@ from boleir.derive.algebra import (
     content,
     divide,
     factors,
-    inverse,
     order,
     rank,
     term,
@@ -146,7 +146,10 @@ def reciprocal(poly: Poly) -> Poly:
     """1 / poly, which is not zero; every irreducible sum in it becomes an indivisible term."""
     single, primitive = content(poly)
     ((monomial, size),) = single.terms.items()
-    result = term(inverse(monomial), 1 / size)
+    result = constant(1 / size)
+    for base, exponent in monomial:  # 1 / exp(x) is exp(-x)
+        opposite = OPPOSITES.get(base.key) if exponent > 0 else None
+        result = result * (atom(opposite, exponent) if opposite else atom(base, -exponent))
     if primitive == ONE:
         return result
     product = ONE
@@ -200,7 +203,11 @@ def _call(node: Expr, parts: list[Poly]) -> Poly:
         return atom(Call(node.kind, "sqrt", emit(x)), -1)
     if node.fn == "exp" and not x:
         return ONE
-    return atom(Call(node.kind, node.fn, emit(x)))
+    called = Call(node.kind, node.fn, emit(x))
+    if node.fn == "exp" and called.key not in OPPOSITES:
+        opposite = Call(node.kind, node.fn, emit(-x))
+        OPPOSITES[called.key], OPPOSITES[opposite.key] = opposite, called
+    return atom(called)
 
 
 def _conv(node: Expr, parts: list[Poly]) -> Poly:

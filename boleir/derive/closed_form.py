@@ -147,6 +147,8 @@ class ClosedForm:
     """One right-hand side per pair."""
     commit: Commit
     nilpotency: Nilpotency
+    more: tuple[ClosedForm, ...] = ()
+    """The closed forms of the further outputs: the same P, G, R and commit, another C."""
 
     @property
     def name(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boleir.derive.assemble import assemble
 from boleir.derive.closed_form import (
     Block,
@@ -27,7 +29,11 @@ def derive(recurrence: Recurrence | str) -> ClosedForm:
     """
     from boleir.library import resolve
 
-    return from_normal_form(assemble(resolve(recurrence)))
+    given = resolve(recurrence)
+    more = tuple(
+        from_normal_form(assemble(given.with_output(n))) for n in range(1, len(given.outputs))
+    )
+    return replace(from_normal_form(assemble(given)), more=more)
 
 
 def from_normal_form(form: NormalForm) -> ClosedForm:

@@ -51,6 +51,10 @@ def _sections(form: ClosedForm, f: Formulas) -> list[Section]:
         ]
     sections += [
         Section("Theorem", f.theorem(), _WHY_THEOREM if solve else _WHY_DIRECT),
+        *(
+            Section(f"Theorem, output {n}", Formulas(other, f.style).theorem())
+            for n, other in enumerate(form.more, 2)
+        ),
         Section("Commit", f.commit(), _WHY_COMMIT),
         Section("Class", tuple(form.classes)),
     ]

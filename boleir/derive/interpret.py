@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from boleir.derive.affine import LEFT, RIGHT, Affine, Side, State, Token, outer
-from boleir.derive.algebra import ONE, ZERO, Poly, constant
+from boleir.derive.algebra import ONE, ZERO, Poly, constant, split_scalar
 from boleir.derive.canonical import Canon, contract, reciprocal
 from boleir.derive.refusals import (
     DivisionByState,
@@ -64,6 +64,14 @@ class CrossRead:
     free: Poly = ZERO
 
 
+@dataclass(frozen=True, slots=True)
+class ScalarRead(Tainted):
+    """vector^T form with a right-acting form: times a written vector it is a part of an output."""
+
+    form: Affine
+    vector: Poly
+
+
 Value: TypeAlias = Poly | Affine | State | Tainted | CrossRead
 
 
@@ -72,10 +80,13 @@ def side_of(recurrence: Recurrence) -> Side:
     stateful = state_dependent(recurrence.update)
     left = right = None
     for node in walk(recurrence.update):
-        if isinstance(node, Read) and node.state.key in stateful:
-            left = left or node
-        if isinstance(node, ReadKey) and node.state.key in stateful:
-            right = right or node
+        if isinstance(node, Read | ReadKey) and node.state.key in stateful:
+            if node.vector.key in stateful:
+                raise ProductOfStates(node)
+            if isinstance(node, Read):
+                left = left or node
+            else:
+                right = right or node
     if left is not None and right is not None:
         raise TwoSided(right)
     return RIGHT if right is not None else LEFT
@@ -190,6 +201,9 @@ class Interpreter:
             for part in parts:
                 if isinstance(part, Tainted):
                     return part
+            form, vector = parts if isinstance(parts[0], Affine) else reversed(parts)
+            if self.side is RIGHT and isinstance(form, Affine) and isinstance(vector, Poly):
+                return ScalarRead(node, TwoSided, form, vector)
             return Tainted(node, TwoSided)
         raise ProductOfStates(node)
 
@@ -239,11 +253,17 @@ class Interpreter:
                 return value.scaled(factor, self.side)
             case State():
                 return value.scaled(factor, self.side)
+            case ScalarRead() if self.side.write in factor.vectors:
+                return CrossRead(outer(factor, value.form, self.side), value.vector)
+            case ScalarRead() if not factor.vectors:
+                form, vector = value.form, value.vector * factor
+                return ScalarRead(value.term, value.refusal, form, vector)
             case Tainted():
                 return value
             case CrossRead():
+                scalar, rest = split_scalar(factor) if factor else (ZERO, ONE)
                 return CrossRead(
-                    value.state, value.vector, value.gain * factor, value.free * factor
+                    value.state, value.vector * scalar, value.gain * rest, value.free * factor
                 )
 
     def _gate_free_state(self, node: Expr, factor: Value, state: State) -> Value:
@@ -261,15 +281,27 @@ class Interpreter:
             left, right = right, left
         if isinstance(left, CrossRead) and isinstance(right, Poly):
             return CrossRead(left.state, left.vector, left.gain, left.free + right)
-        if (
-            isinstance(left, CrossRead)
-            and isinstance(right, CrossRead)
-            and left.state == right.state
-            and left.gain == right.gain
-        ):
-            free = left.free + right.free
-            return CrossRead(left.state, left.vector + right.vector, left.gain, free)
+        if isinstance(left, CrossRead) and isinstance(right, CrossRead):
+            total = self._sum_of_reads(left, right)
+            if total is not None:
+                return total
         raise ReadoutNotSupported(node)
+
+    def _sum_of_reads(self, left: CrossRead, right: CrossRead) -> CrossRead | None:
+        """S^T x + S^T y = S^T (x + y), and S^T q - T^T q = (S - T)^T q."""
+        free = left.free + right.free
+        if left.gain != right.gain:  # of the written side, so the states can take it
+            left, right = (
+                CrossRead(read.state.scaled(read.gain, self.side), read.vector)
+                for read in (left, right)
+            )
+        if left.state == right.state:
+            return CrossRead(left.state, left.vector + right.vector, left.gain, free)
+        for sign in (constant(1), constant(-1)):
+            if left.vector == right.vector * sign:
+                state = left.state + right.state.scaled(sign, self.side)
+                return CrossRead(state, left.vector, left.gain, free)
+        return None
 
 
 _STATE_TIMES_STATE = (

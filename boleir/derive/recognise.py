@@ -8,15 +8,23 @@ occur term by term in a form are put back as references to it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from boleir.derive.affine import Affine, Side
 from boleir.derive.algebra import ZERO, Poly, divide, split_scalar
 
 
-def recognise(form: Affine, known: Mapping[int, Affine], side: Side) -> Affine:
-    """`form` with multiples of the definitions in `known` replaced by their references."""
+def recognise(
+    form: Affine, known: Mapping[int, Affine], side: Side, *, by_reads: bool = False
+) -> Affine:
+    """`form` with multiples of the definitions in `known` replaced by their references.
+
+    `by_reads`: what reads the state decides alone, and the rest of the definition is taken off
+    again. So an unknown is found although something was written along with it afterwards.
+    """
     for r, definition in known.items():
-        multiple = _multiple(form, definition, side)
+        looked_for = replace(definition, free=ZERO) if by_reads else definition
+        multiple = _multiple(form, looked_for, side)
         if multiple:
             rest = form + definition.scaled(-multiple, side)
             refs = {**rest.refs, r: rest.refs.get(r, ZERO) + multiple}

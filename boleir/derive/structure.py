@@ -93,6 +93,7 @@ def require_low_rank(form: NormalForm, d_k: int, d_v: int) -> None:
         raise RankTooLarge(
             f"recurrence '{form.recurrence.name}' changes a {d_k} x {d_v} state by rank {rank} per "
             f"token, which is not small against {min(d_k, d_v)}",
+            span=form.recurrence.update.span,
             mend="use larger heads or fewer writes per token",
         )
 

@@ -182,7 +182,7 @@ class Symbols:
 def _definitions(recurrence: Recurrence, canon: Canon) -> list[Definition]:
     """Named state-free expressions in order; a name that is bound again means the last of them."""
     named: dict[str, Expr] = {}
-    for node in walk(recurrence.update, recurrence.output):
+    for node in walk(recurrence.update, *recurrence.outputs):
         if node.hint and node.children and node.kind is not Kind.STATE and not uses_state(node):
             named.pop(node.hint, None)
             named[node.hint] = node

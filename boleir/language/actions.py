@@ -19,7 +19,6 @@ from boleir.language.errors import (
     BadSyntax,
     BadTree,
     DuplicateName,
-    DuplicateOutput,
     UnknownKind,
     UnknownName,
     did_you_mean,
@@ -93,11 +92,10 @@ class Actions(Transformer[Token, Any]):
             scope.name,
             scope.inputs,
             scope.state if scope.update_span else None,
-            scope.output,
+            scope.outputs,
             source=self.text.source,
             name_span=scope.name_span,
             update_span=scope.update_span,
-            output_span=scope.output_span,
         )
         scope.check_read()
         self.recurrences.append(recurrence)
@@ -127,15 +125,7 @@ class Actions(Transformer[Token, Any]):
         return list(nodes)
 
     def readout(self, word: Token, node: Node) -> None:
-        scope = self._scope()
-        if scope.output is not None:
-            line = scope.output_span.line if scope.output_span else 0
-            raise DuplicateOutput(
-                f"a second output (the first is in line {line})",
-                span=self._at(word),
-                mend="keep one 'out'",
-            )
-        scope.output, scope.output_span = self._one(node), self._span(node)
+        self._scope().outputs.append((self._one(node), self._span(node)))
 
     # expressions
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from boleir.errors import Source, Span
 from boleir.functions import NAMES
-from boleir.ir import Input, Kind, Recurrence, walk
+from boleir.ir import Expr, Input, Kind, Recurrence, walk
 from boleir.language.errors import (
     DuplicateName,
+    DuplicateOutput,
     MissingOutput,
     MissingUpdate,
     ReservedName,
@@ -80,38 +81,27 @@ def finish(
     name: str,
     inputs: tuple[Input, ...],
     update: Meaning | None,
-    output: Meaning | None,
+    outputs: Sequence[tuple[Meaning, Span | None]],
     *,
     source: Source | None,
     name_span: Span | None,
     update_span: Span | None,
-    output_span: Span | None,
 ) -> Recurrence:
-    """The recurrence, once the update is a state, the output a value and every input used."""
+    """The recurrence, once the update is a state, the outputs values and every input used."""
     if update is None:
         raise MissingUpdate(
             f"recurrence '{name}' never assigns to S, so its state would never change",
             span=name_span,
             mend="S = S + k v^T",
         )
-    if output is None:
+    if not outputs:
         raise MissingOutput(f"recurrence '{name}' has no output", span=name_span, mend="out S^T q")
     if not isinstance(update, Term) or update.shape != Kind.STATE:
         raise MissingUpdate(
             f"the new state must be {NOUN[Kind.STATE]}, not {update.describe()}", span=update_span
         )
-    if not isinstance(output, Term) or output.shape != Kind.VALUE:
-        mend = (
-            "transpose it"
-            if isinstance(output, Term) and output.shape == "value^T"
-            else "out S^T q"
-        )
-        raise MissingOutput(
-            f"the output must be {NOUN[Kind.VALUE]}, not {output.describe()}",
-            span=output_span,
-            mend=mend,
-        )
-    used = {node.name for node in walk(update.expr, output.expr) if isinstance(node, Input)}
+    first, *more = _outputs(outputs)
+    used = {node.name for node in walk(update.expr, first, *more) if isinstance(node, Input)}
     for item in inputs:
         if item.name not in used:
             raise UnusedInput(
@@ -119,7 +109,28 @@ def finish(
                 span=item.span,
                 mend="use it or remove it",
             )
-    read = output.expr
-    if isinstance(read, Input):  # blame where it is put out, not where it is declared
-        read = replace(read, span=output_span)
-    return Recurrence(str(name), inputs, update.expr, read, source)
+    return Recurrence(str(name), inputs, update.expr, first, source, tuple(more))
+
+
+def _outputs(outputs: Sequence[tuple[Meaning, Span | None]]) -> list[Expr]:
+    """Every output a value vector, no two of them the same."""
+    found: list[Expr] = []
+    places: dict[int, Span | None] = {}
+    for output, span in outputs:
+        if not isinstance(output, Term) or output.expr.kind is not Kind.VALUE:  # q^T S will do
+            raise MissingOutput(
+                f"the output must be {NOUN[Kind.VALUE]}, not {output.describe()}",
+                span=span,
+                mend="out S^T q",
+            )
+        read = output.expr
+        if read.key in places:
+            first = places[read.key]
+            where = f" (first in line {first.line})" if first else ""
+            raise DuplicateOutput(
+                f"this output is put out twice{where}", span=span, mend="keep one of them"
+            )
+        places[read.key] = span
+        # An input is blamed where it is put out, not where it is declared.
+        found.append(replace(read, span=span) if isinstance(read, Input) else read)
+    return found

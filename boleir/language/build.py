@@ -17,9 +17,12 @@ from boleir.language import operators
 from boleir.language.errors import (
     BadArguments,
     BadConstant,
+    ElementwiseState,
+    FunctionOfStateMatrix,
     KindMismatch,
     NoSuchProduct,
     NotATokenInput,
+    ProductOfStateMatrices,
 )
 from boleir.language.kinds import (
     MATRIX,
@@ -120,6 +123,13 @@ def multiply(left: Meaning, right: Meaning, span: Span | None) -> Meaning:
     if folded is not None:
         return folded
     kinds = (left.expr.kind, right.expr.kind)
+    if kinds == (Kind.STATE, Kind.STATE):
+        raise ElementwiseState(
+            f"'*' has no meaning between {left.describe()} and {right.describe()}: "
+            "a decay with a number of its own for every entry has no matrix form",
+            span=span,
+            mend="decay by a scalar, by key channels (diag(g) * S) or value channels (S * diag(h))",
+        )
     kind = PRODUCT.get(kinds)
     if kind is None or not _aligned(left, right):
         raise _mismatch("*", left, right, span, _mend_product(left, right))
@@ -201,10 +211,13 @@ def call(name: str, value: Meaning, span: Span | None) -> Term:
     nouns = [NOUN[kind] for kind in Kind if kind in function.takes]
     takes = " or ".join([", ".join(nouns[:-1]), nouns[-1]])
     if isinstance(value, Operator) or value.expr.kind not in function.takes:
-        reason = ""
         if isinstance(value, Term) and value.expr.kind is Kind.STATE:
-            reason = " (the state may enter linearly only)"
-        raise KindMismatch(f"{name} takes {takes}, not {value.describe()}{reason}", span=span)
+            raise FunctionOfStateMatrix(
+                f"{name} takes {takes}, not {value.describe()} (the state may enter linearly only)",
+                span=span,
+                mend=f"apply {name} to inputs of the token, or to the output outside",
+            )
+        raise KindMismatch(f"{name} takes {takes}, not {value.describe()}", span=span)
     kind = function.result(value.expr.kind)
     return Term(Call(kind, name, value.expr, span=span), value.transposed and kind is not Kind.HEAD)
 
@@ -302,8 +315,6 @@ def _mend_sum(left: Term, right: Term) -> str | None:
 
 def _mend_product(left: Term, right: Term) -> str | None:
     kinds = (left.expr.kind, right.expr.kind)
-    if kinds == (Kind.STATE, Kind.STATE):
-        return "an elementwise d_k x d_v factor has no matrix form; decay by a scalar or a vector"
     if (left.shape, right.shape) in MATRIX:
         return "write the matrix product without '*'"
     if set(kinds) == {Kind.KEY, Kind.VALUE}:
@@ -315,7 +326,12 @@ def _no_product(left: Meaning, right: Meaning, span: Span | None) -> NoSuchProdu
     mend = f"products are {PRODUCTS_THAT_EXIST}"
     if isinstance(left, Term) and isinstance(right, Term):
         if left.expr.kind is right.expr.kind is Kind.STATE:
-            mend = "the state may enter linearly only"
+            return ProductOfStateMatrices(
+                f"no product of {left.describe()} and {right.describe()}: "
+                "the state may enter linearly only",
+                span=span,
+                mend="read it by vectors of the token: S^T k, S v",
+            )
         shapes = [f"{term.expr.kind}{mark}" for term in (left, right) for mark in ("", "^T")]
         options = [f"{a} {b}" for a in shapes[:2] for b in shapes[2:] if (a, b) in MATRIX]
         if options:

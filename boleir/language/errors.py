@@ -70,6 +70,38 @@ class NoSuchProduct(KindMismatch):
     """Two factors stand side by side (or round `@`) and no product of their kinds exists."""
 
 
+class FunctionOfStateMatrix(KindMismatch):
+    """A function was applied to a whole state (exp, tanh, a norm): not affine in it."""
+
+
+class ElementwiseState(KindMismatch):
+    """Two states were multiplied elementwise: a d_k x d_v factor has no matrix form."""
+
+
+class ProductOfStateMatrices(NoSuchProduct):
+    """A matrix product holds the state twice (Muon, Newton-Schulz): not affine in it."""
+
+
+class RoundedState(UnknownName):
+    """The state was to be rounded inside the recurrence."""
+
+
+class SoftmaxOfState(UnknownName):
+    """A softmax was called for."""
+
+
+class ClipOfState(UnknownName):
+    """A clip, minimum or maximum was called for."""
+
+
+class NormOfState(UnknownName):
+    """A norm other than `l2norm` of a vector was called for."""
+
+
+class MatrixFunction(UnknownName):
+    """A matrix function was called for: an inverse, an orthogonalisation."""
+
+
 class BadArguments(SpecError):
     """A function was called with the wrong number or the wrong names of arguments."""
 
@@ -91,7 +123,7 @@ class MissingOutput(SpecError):
 
 
 class DuplicateOutput(SpecError):
-    """There is more than one `out`."""
+    """The same output is put out twice."""
 
 
 class BadTree(SpecError):

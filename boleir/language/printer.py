@@ -162,9 +162,9 @@ class _Lines:
 
     def __init__(self, recurrence: Recurrence) -> None:
         self.recurrence = recurrence
-        self.update, self.output = recurrence.update, recurrence.output
+        self.update, self.outputs = recurrence.update, recurrence.outputs
         self.nodes = _in_reading_order(recurrence)
-        self.reads_new = any(node.key == self.update.key for node in walk(self.output)) and bool(
+        self.reads_new = any(node.key == self.update.key for node in walk(*self.outputs)) and bool(
             self.update.children
         )
         self.lines_of = self._chosen()
@@ -182,10 +182,11 @@ class _Lines:
                 statements.append(f"{self.names[node.key]} = {text[0]}")
                 text = (self.names[node.key], _ATOM)
             texts[node.key] = text
-        output, update = texts[self.output.key][0], texts[self.update.key][0]
+        outs = [f"out {texts[output.key][0]}" for output in self.outputs]
+        update = texts[self.update.key][0]
         if self.reads_new and update == STATE_NAME:
-            return [*statements, f"out {output}"]
-        return [*statements, f"out {output}", f"{STATE_NAME} = {update}"]
+            return [*statements, *outs]
+        return [*statements, *outs, f"{STATE_NAME} = {update}"]
 
     def _chosen(self) -> set[int]:
         """Keys of the nodes that get a line: hinted, shared, or the new state when the output reads
@@ -200,7 +201,7 @@ class _Lines:
             for node in self.nodes
             if node.children and (node.hint or count.get(node.key, 0) > 1)
         }
-        chosen.discard(self.output.key if not count.get(self.output.key) else -1)
+        chosen -= {output.key for output in self.outputs if not count.get(output.key)}
         if self.reads_new:
             chosen.add(self.update.key)
         elif not count.get(self.update.key):
@@ -222,7 +223,8 @@ class _Lines:
             elif isinstance(node, (Input, Previous)):
                 below = frozenset({node.key})
             reads[node.key] = below
-        last.update(dict.fromkeys(reads[self.output.key], end))
+        for output in self.outputs:
+            last.update(dict.fromkeys(reads[output.key], end))
         for key in reads[self.update.key]:
             last[key] = max(last.get(key, -1), end if key != self.update.key else -1)
         return last
@@ -256,7 +258,7 @@ def _in_reading_order(recurrence: Recurrence) -> list[Expr]:
     """Every node once, operands before the nodes that use them: what is computed from the inputs
     alone first, by the first token input it depends on, then what involves the state.
     """
-    order = list(walk(recurrence.update, recurrence.output))
+    order = list(walk(recurrence.update, *recurrence.outputs))
     position = {item.key: index for index, item in enumerate(recurrence.tokens)}
     first: dict[int, int] = {}
     stateful: set[int] = set()

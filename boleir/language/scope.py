@@ -12,6 +12,7 @@ from boleir.ir import Input, Kind, Previous
 from boleir.language import build
 from boleir.language.assemble import LOCAL, RESERVED, STATE_NAME, check_name
 from boleir.language.errors import DuplicateName, UnknownName, UnusedName, did_you_mean
+from boleir.language.foreign import foreign
 from boleir.language.operators import IDENTITY, Meaning
 from boleir.language.terms import Term
 
@@ -37,8 +38,7 @@ class Scope:
     """Inputs that got a new value before anybody had read the old one."""
     state: Meaning = field(default_factory=lambda: Term(Previous(Kind.STATE)))
     update_span: Span | None = None
-    output: Meaning | None = None
-    output_span: Span | None = None
+    outputs: list[tuple[Meaning, Span | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for item in self.inputs:
@@ -53,6 +53,9 @@ class Scope:
         if name == "I":
             return IDENTITY
         if name not in self.values:
+            refusal = foreign(name, span)
+            if refusal is not None:
+                raise refusal
             known = set(self.values) | NAMES | RESERVED
             raise UnknownName(
                 f"unknown name '{name}'",

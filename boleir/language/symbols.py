@@ -13,10 +13,12 @@ from fractions import Fraction
 from math import isfinite
 from typing import Annotated, Any, NoReturn, overload
 
+from boleir.errors import SpecError
 from boleir.functions import FUNCTIONS
 from boleir.ir import Kind
 from boleir.language import build
 from boleir.language.errors import BadArguments, BadConstant, ControlFlow, UnsupportedOperation
+from boleir.language.foreign import foreign
 from boleir.language.frames import span_of, target_names, user_frame
 from boleir.language.operators import IDENTITY, Meaning
 from boleir.language.terms import Term
@@ -125,7 +127,12 @@ class Traced:
             mend="use the functions of boleir (boleir.exp, ...), not those of math or numpy",
         )
 
-    __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _to_number
+    __float__ = __int__ = __index__ = __complex__ = __trunc__ = _to_number
+
+    def __round__(self, digits: object = None) -> NoReturn:
+        refusal = foreign("round", span_of(user_frame()))
+        assert refusal is not None
+        raise refusal
 
     def _unsupported(self, *_: object) -> NoReturn:
         raise _no_operation("recurrences have no such operation")
@@ -138,6 +145,9 @@ class Traced:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
+        refusal = foreign(name, span_of(user_frame()))
+        if refusal is not None:
+            raise refusal
         mend = "the transpose is x.T" if name in ("t", "mT", "transpose") else f"boleir.{name}(x)"
         known = name in FUNCTIONS or name in ("t", "mT", "transpose")
         raise UnknownAttribute(
@@ -339,8 +349,11 @@ def _no_operation(message: str) -> UnsupportedOperation:
     )
 
 
-def _foreign(library: str, name: str) -> UnsupportedOperation:
+def _foreign(library: str, name: str) -> SpecError:
     known = {"absolute": "abs", "reciprocal": "reciprocal"}.get(name, name)
+    refusal = foreign(name, span_of(user_frame()))
+    if refusal is not None:
+        return refusal
     return UnsupportedOperation(
         f"{library}.{name} cannot work on a traced value",
         span=span_of(user_frame()),

@@ -30,7 +30,7 @@ CUSTOMARY = {"q": Kind.KEY, "k": Kind.KEY, "v": Kind.VALUE, "a": Kind.HEAD, "b":
 _SPELLED = {"head": Kind.HEAD, "key": Kind.KEY, "value": Kind.VALUE, "state": Kind.STATE}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-Function = Callable[..., tuple[Any, Any]]
+Function = Callable[..., tuple[Any, ...]]
 
 
 @overload
@@ -41,10 +41,10 @@ def recurrence(function: Function | None = None, /, *, name: str | None = None) 
     """Decorator: the recurrence that a Python function of `S, inputs..., *, parameters...`
     describes.
 
-    The function returns the new state and the output. Kinds come from the annotations `boleir.Key`,
-    `boleir.Value`, `boleir.Head`; without one `q` and `k` are keys, `v` is a value, and `a`, `b`
-    and all parameters are head scalars. Raises a `SpecError` that points at the line of the
-    function.
+    The function returns the new state and the output, or several outputs behind it. Kinds come from
+    the annotations `boleir.Key`, `boleir.Value`, `boleir.Head`; without one `q` and `k` are keys,
+    `v` is a value, and `a`, `b` and all parameters are head scalars. Raises a `SpecError` that
+    points at the line of the function.
     """
     if function is None:
         return lambda inner: trace(inner, name)
@@ -72,16 +72,15 @@ def trace(function: Function, name: str | None = None) -> Recurrence:
     result = function(
         Traced(Term(Previous(Kind.STATE, span=spans.get(state)))), *positional, **named, **constants
     )
-    update, output = _pair(result, title, at)
+    update, *outputs = _returned(result, title, at)
     return finish(
         title,
         inputs,
         value_of(update),
-        value_of(output),
+        [(value_of(output), _place(output) or at) for output in outputs],
         source=source_of(function.__code__.co_filename),
         name_span=at,
         update_span=_place(update) or at,
-        output_span=_place(output) or at,
     )
 
 
@@ -177,25 +176,20 @@ def _kind_of(
     )
 
 
-def _pair(result: object, title: str, at: Span | None) -> tuple[Traced, Traced]:
-    if (
-        not isinstance(result, (tuple, list))
-        or len(result) != 2
-        or not all(isinstance(x, Traced) for x in result)
-    ):
-        found = (
-            f"{len(result)} values" if isinstance(result, (tuple, list)) else type(result).__name__
-        )
-        if isinstance(result, (tuple, list)) and len(result) == 2:
-            found = " and ".join(
-                "a traced value" if isinstance(x, Traced) else type(x).__name__ for x in result
-            )
-        raise BadSignature(
-            f"'{title}' must return the new state and the output, not {found}",
-            span=at,
-            mend="return S_new, out",
-        )
-    return result[0], result[1]
+def _returned(result: object, title: str, at: Span | None) -> tuple[Traced, ...]:
+    """The new state and the outputs that a function has returned."""
+    given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(given) >= 2 and all(isinstance(x, Traced) for x in given):
+        return given
+    found = f"{len(given)} values" if isinstance(result, (tuple, list)) else type(result).__name__
+    if len(given) >= 2:
+        names = ["a traced value" if isinstance(x, Traced) else type(x).__name__ for x in given]
+        found = " and ".join(names)
+    raise BadSignature(
+        f"'{title}' must return the new state and the output, not {found}",
+        span=at,
+        mend="return S_new, out",
+    )
 
 
 def _place(traced: Traced) -> Span | None:

@@ -84,7 +84,8 @@ class Exact:
     """Rational numbers; a transcendental function is a random table over its exact arguments.
 
     Equal arguments give equal values and nothing else is known about the function, as for a fresh
-    symbol: an identity that holds for random tables holds for every function.
+    symbol: an identity that holds for random tables holds for every function. Only exp(-x) is
+    1 / exp(x).
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -123,6 +124,8 @@ class Exact:
     def _look_up(self, fn: str, argument: tuple[Fraction, ...]) -> list[Fraction]:
         if fn == "exp" and argument[0] == 0:
             return [Fraction(1)]
+        if fn == "exp" and argument[0] < 0:  # the one law of exp that the derivation uses
+            return [1 / self._look_up(fn, (-argument[0],))[0]]
         entry = (fn, argument)
         if entry not in self._table:
             draw = random.Random(f"{self._seed}:{fn}:{argument}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import boleir as bole
@@ -14,6 +15,14 @@ def form_of(body: str, inputs: str = "q: key, k: key, v: value, g: head, b: head
     """The normal form of a recurrence given by its statements."""
     lines = "\n".join(f"  {line.strip()}" for line in body.strip().splitlines())
     return assemble(bole.parse(f"recurrence r({inputs})\n{lines}\n"))
+
+
+def used_inputs(body: str, inputs: str) -> str:
+    """Those declarations of a signature whose names occur in the statements."""
+    declared = [item.strip() for item in inputs.split(",")]
+    return ", ".join(
+        x for x in declared if re.search(rf"(?<!\w){x.partition(':')[0]}(?![\w(])", body)
+    )
 
 
 def content(form: NormalForm) -> NormalForm:

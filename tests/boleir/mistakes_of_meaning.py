@@ -13,12 +13,12 @@ PRODUCTS = (
 MEANING: Mistakes = {
     "output of the wrong kind": (
         errors.MissingOutput,
-        HEADER + "  S = exp(a) * S + k v^T\n  out q^T S\n",
+        HEADER + "  S = exp(a) * S + k v^T\n  out S v\n",
         """
-        <text>:3:7: the output must be a value vector, not a value vector transposed
-              out q^T S
-                  ^^^^^
-          mend: transpose it
+        <text>:3:7: the output must be a value vector, not a key vector
+              out S v
+                  ^^^
+          mend: out S^T q
         """,
     ),
     "update of the wrong kind": (
@@ -99,24 +99,24 @@ MEANING: Mistakes = {
         """,
     ),
     "two states multiplied": (
-        errors.NoSuchProduct,
+        errors.ProductOfStateMatrices,
         whole("S = S S^T S"),
         """
-        <text>:2:7: no product of a state and a state transposed
+        <text>:2:7: no product of a state and a state transposed: the state may enter linearly only
               S = S S^T S
                   ^^^^^
-          mend: the state may enter linearly only
+          mend: read it by vectors of the token: S^T k, S v
         """,
     ),
     "elementwise product of states": (
-        errors.KindMismatch,
+        errors.ElementwiseState,
         whole("S = S * (k v^T)"),
         """
-        <text>:2:7: '*' has no meaning between a state and a state
+        <text>:2:7: '*' has no meaning between a state and a state: a decay with a number of its own for every entry has no matrix form
               S = S * (k v^T)
                   ^^^^^^^^^^^
-          mend: an elementwise d_k x d_v factor has no matrix form; decay by a scalar or a vector
-        """,
+          mend: decay by a scalar, by key channels (diag(g) * S) or value channels (S * diag(h))
+        """,  # noqa: E501
     ),
     "sum of different vectors": (
         errors.KindMismatch,
@@ -158,12 +158,63 @@ MEANING: Mistakes = {
         """,
     ),
     "function of the state": (
-        errors.KindMismatch,
+        errors.FunctionOfStateMatrix,
         whole("S = a * tanh(S)"),
         """
         <text>:2:11: tanh takes a head scalar, a key vector or a value vector, not a state (the state may enter linearly only)
               S = a * tanh(S)
                       ^^^^^^^
+          mend: apply tanh to inputs of the token, or to the output outside
+        """,  # noqa: E501
+    ),
+    "rounding": (
+        errors.RoundedState,
+        whole("S = bf16(a * S)"),
+        """
+        <text>:2:7: recurrences have no 'bf16': rounding inside a recurrence is not affine in the state
+              S = bf16(a * S)
+                  ^^^^
+          mend: keep the state exact here; the pool's format (state_dtype) is chosen when compiling
+        """,  # noqa: E501
+    ),
+    "softmax": (
+        errors.SoftmaxOfState,
+        whole("S = a * S + k softmax(v - S^T k)^T"),
+        """
+        <text>:2:17: recurrences have no 'softmax': a softmax is not affine in the state
+              S = a * S + k softmax(v - S^T k)^T
+                            ^^^^^^^
+          mend: normalise what you read outside; for a linear normaliser append a column of ones to v
+        """,  # noqa: E501
+    ),
+    "clip": (
+        errors.ClipOfState,
+        whole("S = clip(S, -1, 1) + a * k v^T"),
+        """
+        <text>:2:7: recurrences have no 'clip': clipping is not affine in the state
+              S = clip(S, -1, 1) + a * k v^T
+                  ^^^^
+          mend: bound the gates instead: sigmoid, tanh and softplus of the inputs of the token
+        """,
+    ),
+    "norm of the state": (
+        errors.NormOfState,
+        whole("S = S / norm(S) + a * k v^T"),
+        """
+        <text>:2:11: recurrences have no 'norm': dividing by a norm of the state is not affine in it
+              S = S / norm(S) + a * k v^T
+                      ^^^^
+          mend: normalise key and value vectors (l2norm), or the output outside the recurrence
+        """,
+    ),
+    "orthogonalised state": (
+        errors.MatrixFunction,
+        whole("S = S + newton_schulz(a * S + k v^T)"),
+        """
+        <text>:2:11: recurrences have no 'newton_schulz': a matrix function of the state is a polynomial of higher degree in it
+              S = S + newton_schulz(a * S + k v^T)
+                      ^^^^^^^^^^^^^
+          mend: write what the token adds: erase and write along vectors, u = v - S^T k, S + k u^T
         """,  # noqa: E501
     ),
     "diagonal of a scalar": (

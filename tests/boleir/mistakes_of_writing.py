@@ -180,14 +180,14 @@ WRITING: Mistakes = {
           mend: S = S + k v^T
         """,
     ),
-    "two outputs": (
+    "one output twice": (
         errors.DuplicateOutput,
-        HEADER + BODY + "  out S^T k\n",
+        HEADER + BODY + "  out S^T q\n",
         """
-        <text>:4:3: a second output (the first is in line 3)
-              out S^T k
-              ^^^
-          mend: keep one 'out'
+        <text>:4:7: this output is put out twice (first in line 3)
+              out S^T q
+                  ^^^^^
+          mend: keep one of them
         """,
     ),
     "power": (

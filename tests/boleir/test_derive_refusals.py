@@ -34,8 +34,8 @@ REFUSED: dict[str, tuple[str, type[refusals.Refusal], str]] = {
     ),
     "read by a read": (
         "S = S + k (v - S^T (S v))^T\nout S^T q",
-        refusals.TwoSided,
-        "S v",
+        refusals.ProductOfStates,
+        "S^T (S v)",
     ),
     "function of a read": (
         "S = S + k tanh(v - S^T k)^T\nout S^T q",

@@ -212,7 +212,7 @@ def no_output(S, q, k, v):
 
 
 def three_results(S, q, k, v):
-    return S, S.T @ q, q
+    return S + k @ v.T, S.T @ q, bole.l2norm(q)
 
 
 def number_result(S, q, k, v):
@@ -220,7 +220,7 @@ def number_result(S, q, k, v):
 
 
 def row_result(S, q, k, v):
-    return S + k @ v.T, q.T @ S
+    return S + k @ v.T, (S @ v).T
 
 
 def swapped_results(S, q, k, v):
@@ -353,9 +353,9 @@ MISTAKES: list[tuple[Callable[..., Any], type[SpecError], str, str]] = [
         "must return the new state and the output, not Traced",
         "no_output",
     ),
-    (three_results, errors.BadSignature, "not 3 values", "three_results"),
+    (three_results, errors.MissingOutput, "a value vector, not a key vector", "bole.l2norm(q)"),
     (number_result, errors.BadSignature, "not a traced value and int", "number_result"),
-    (row_result, errors.MissingOutput, "a value vector, not a value vector transposed", "q.T @ S"),
+    (row_result, errors.MissingOutput, "a value vector, not a key vector transposed", "S @ v"),
     (swapped_results, errors.MissingUpdate, "must be a state, not a value vector", "S.T @ q"),
     (unused, errors.UnusedInput, "input 'a' takes no part", "a"),
     (unknown_kind, errors.BadSignature, "input 'weird' has no kind", "weird"),
@@ -374,7 +374,7 @@ MISTAKES: list[tuple[Callable[..., Any], type[SpecError], str, str]] = [
     (of_numpy, errors.UnsupportedOperation, "numpy.exp cannot work on", "np.exp(a)"),
     (of_numpy_arrays, errors.UnsupportedOperation, "numpy.dot cannot work on", "np.dot(k, q)"),
     (item, errors.UnsupportedOperation, "no such operation", "k[0]"),
-    (method, errors.UnsupportedOperation, "no attribute 'norm'", "k.norm"),
+    (method, errors.NormOfState, "recurrences have no 'norm'", "k.norm"),
     (transposed_method, errors.UnsupportedOperation, "no attribute 't'", "v.t"),
     (power, errors.UnsupportedOperation, "only the powers 2, -1", "a**3"),
     (modulo, errors.UnsupportedOperation, "no such operation", "a % 2"),
@@ -451,7 +451,7 @@ def test_torch_functions_are_refused() -> None:
         k = torch.nn.functional.normalize(k)
         return S + k @ v.T, S.T @ q
 
-    with pytest.raises(errors.UnsupportedOperation, match=r"torch\.normalize") as caught:
+    with pytest.raises(errors.NormOfState, match="recurrences have no 'normalize'") as caught:
         bole.recurrence(inside_torch)
     span = caught.value.span
     assert span is not None, "the user's line, not one of torch"
@@ -480,3 +480,18 @@ def test_traced_values_are_readable() -> None:
         "<a value vector: S^T q>",
         False,
     ]
+
+
+def test_outputs_may_be_rows_and_several() -> None:
+    @bole.recurrence
+    def two(S, q, k, v):
+        S = S + k @ v.T
+        return S, q.T @ S, S.T @ k
+
+    assert [str(output) for output in two.outputs] == ["S^T q", "S^T k"]
+    assert bole.parse(str(two)) == two
+    alone = two.with_output(1)
+    assert [item.name for item in alone.inputs] == ["k", "v"]
+    assert (alone.update, alone.output, alone.more) == (two.update, two.more[0], ())
+    with pytest.raises(IndexError):
+        two.with_output(2)
