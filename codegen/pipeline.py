@@ -65,10 +65,15 @@ class Lowered:
         """Integer arguments that must be multiples of 16, so that rows can be loaded 16 bytes at a
         time.
 
-        Strides of head scalars are free: they are loaded one by one.
+        Strides of head scalars are free: they are loaded one by one. So are those of rows that are
+        no such multiple when they are dense: dense tensors are always taken.
         """
-        vectors = [x.name for x in self.recurrence.tokens if x.kind is not Kind.HEAD]
-        return frozenset([f"{name}_stride" for name in vectors] + ["state_stride", "out_stride"])
+        shapes = self.shapes
+        vectors = [x for x in self.recurrence.tokens if x.kind is not Kind.HEAD]
+        rows = {x.name: shapes.channels(x) for x in vectors}
+        rows["out"] = shapes.value_heads * shapes.d_v
+        rows["state"] = rows["out"] * shapes.d_k
+        return frozenset(f"{name}_stride" for name, size in rows.items() if size % 16 == 0)
 
     def specs(self) -> list[KernelSpec]:
         """What the offline compiler needs for each kernel."""

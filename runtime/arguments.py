@@ -20,6 +20,10 @@ STRIDE_UNIT = 16
 """Elements that a stride is a multiple of where a kernel was compiled for that."""
 
 
+REACH = 2**31
+"""Elements that the tokens of one request span: kernels count them in 32 bits."""
+
+
 class ArgumentError(LaunchError):
     """An argument of `verify` or `commit` that does not fit; `argument` names it."""
 
@@ -77,12 +81,7 @@ def check_inputs(
         if tokens is not None and rows != tokens:
             raise ArgumentError(item.name, f"has {rows} tokens, {face.inputs[0].name} has {tokens}")
         tokens = rows
-        if item.name in face.aligned and stride % STRIDE_UNIT:
-            raise ArgumentError(
-                item.name,
-                f"has a token stride of {stride} elements, "
-                f"the kernel takes multiples of {STRIDE_UNIT}",
-            )
+        _check_token_stride(face, item.name, stride)
         leading = leading or tensor.ndim == 4
         strides.append(stride)
     for item, tensor in zip(face.parameters, given[len(face.inputs) :], strict=False):
@@ -108,12 +107,29 @@ def check_out(face: Interface, out: torch.Tensor, call: Call, device: torch.devi
     rows, stride = _token_rows(Operand("out", "value", face.value_heads, face.d_v), out)
     if rows < call.tokens:
         raise ArgumentError("out", f"has {rows} tokens, the inputs have {call.tokens}")
-    if "out_stride" in face.aligned and stride % STRIDE_UNIT:
-        raise ArgumentError(
-            "out",
-            f"has a token stride of {stride}, the kernel takes multiples of {STRIDE_UNIT}",
-        )
+    _check_token_stride(face, "out", stride)
+    if stride < face.value_heads * face.d_v:
+        raise ArgumentError("out", f"has a token stride of {stride} elements: its tokens overlap")
     return stride
+
+
+def _check_token_stride(face: Interface, name: str, stride: int) -> None:
+    """Refuse a distance between tokens that the kernels' arithmetic does not take."""
+    _check_unit(face, name, stride, "a token stride of")
+    if stride >= REACH // face.max_nodes:
+        raise ArgumentError(
+            name,
+            f"has a token stride of {stride} elements: {face.max_nodes} nodes of a request must "
+            f"lie within {REACH} elements",
+        )
+
+
+def _check_unit(face: Interface, name: str, stride: int, what: str) -> None:
+    if f"{name}_stride" in face.aligned and stride % STRIDE_UNIT:
+        raise ArgumentError(
+            "pool state" if name == "state" else name,
+            f"has {what} {stride} elements, the kernel takes multiples of {STRIDE_UNIT}",
+        )
 
 
 def check_tree(face: Interface, tree: TreeBatch, device: torch.device) -> None:
@@ -173,6 +189,8 @@ def check_pool(face: Interface, layer: PoolLayer, device: torch.device) -> None:
         raise ArgumentError(
             "pool state", f"is {_shape(layer.state.shape)}, expected {_shape(('slots', *slot))}"
         )
+    if layer.slots > 1:
+        _check_unit(face, "state", layer.strides[0], "a distance between slots of")
     if not face.conv_channels:
         return
     window = (face.conv_channels, face.conv_width - 1)
@@ -234,7 +252,7 @@ def _token_rows(item: Operand, tensor: torch.Tensor) -> tuple[int, int]:
                 mend="heads and channels of one token must be contiguous",
             )
         expected *= size
-    return shape[0], strides[0]
+    return shape[0], strides[0] if shape[0] > 1 else expected
 
 
 def _check_kind(name: str, tensor: object, dtype: str, device: torch.device) -> None:

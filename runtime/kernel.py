@@ -162,10 +162,10 @@ class Kernel:
             inputs: tensors by name, as `interface` lists them. Token inputs in `interface.dtype`:
                 [N, heads, width] for keys and values, [N, heads] for head scalars ([N, channels]
                 and a leading 1 are taken too); only the distance between tokens is free, and for
-                the names in `interface.aligned` a multiple of 16 elements. Parameters in float32:
-                [heads] or [heads, width]. Where the recurrence convolves, `conv_weight` [channels,
-                taps] in `interface.conv_dtype`, oldest tap first. All begin at multiples of 16
-                bytes.
+                strides that `interface.aligned` names a multiple of 16 elements. Parameters are
+                float32 [heads] or [heads, width]. Where the recurrence convolves, `conv_weight`
+                [channels, taps] in `interface.conv_dtype`, oldest tap first. All begin at multiples
+                of 16 bytes.
             pool_layer: states and convolution windows of this layer.
             slots: int32 [B], the slot of every request; -1 for a padding row, whose outputs are 0.
                 That they lie in the pool is checked only when interpreted: on a GPU the numbers are

@@ -11,8 +11,11 @@ import pytest
 import torch
 
 import boleir
+from boleir.codegen.interface import interface_of
+from boleir.codegen.pipeline import lower
+from boleir.codegen.request import Shapes
 from boleir.errors import LaunchError
-from boleir.runtime.arguments import ArgumentError
+from boleir.runtime.arguments import ArgumentError, _check_token_stride
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer, SlotFormat, StatePool
 from boleir.runtime.tree_batch import TreeBatch
@@ -89,6 +92,17 @@ def _pool(**changes: Any) -> Callable[[Call], StatePool]:
     return make
 
 
+def _spread(call: Call, gap: int) -> StatePool:
+    """The call's pool, `gap` elements between its states."""
+    layers = []
+    for layer in range(2):
+        held = call.pool.layer(layer)
+        memory = torch.zeros(4, held.state[0].numel() + gap)
+        state = memory[:, : held.state[0].numel()].unflatten(1, held.state.shape[1:])
+        layers.append((state, held.window))
+    return StatePool.adopt(*zip(*layers, strict=True))
+
+
 SPOILED: list[tuple[str, Callable[[Call], None], str]] = [
     ("missing", lambda call: call.inputs.pop("k"), "k is missing: bfloat16 [tokens, 2, 32]"),
     ("missing parameter", lambda call: call.inputs.pop("A_log"), "A_log is missing: float32 [4]"),
@@ -103,6 +117,26 @@ SPOILED: list[tuple[str, Callable[[Call], None], str]] = [
         "strided heads",
         _with("q", _bf16(5, 2, 64)[:, :, ::2]),
         "q [5, 2, 32] has strides (128, 64, 2); only the distance between tokens is free",
+    ),
+    (
+        "odd token stride",
+        _with("q", _bf16(5, 72)[:, :64]),
+        "q has a token stride of 72 elements, the kernel takes multiples of 16",
+    ),
+    (
+        "odd token stride of the output",
+        _option("out", _bf16(5, 200)[:, :192].unflatten(1, (4, 48))),
+        "out has a token stride of 200 elements, the kernel takes multiples of 16",
+    ),
+    (
+        "odd slot stride",
+        _attribute("pool", lambda call: _spread(call, 8)),
+        "pool state has a distance between slots of 6152 elements, the kernel takes multiples",
+    ),
+    (
+        "overlapping output",
+        _option("out", _bf16(1, 4, 48).expand(5, 4, 48)),
+        "out has a token stride of 0 elements: its tokens overlap",
     ),
     ("parameter", _with("A_log", torch.zeros(3)), "A_log is [3], expected contiguous [4]"),
     (
@@ -238,6 +272,39 @@ def test_addresses_must_be_multiples_of_sixteen_bytes() -> None:
     with pytest.raises(ArgumentError, match="a begins at an address that is 6 above") as refused:
         call.verify()
     assert refused.value.argument == "a"
+
+
+def test_tokens_of_one_request_lie_within_the_reach_of_their_arithmetic() -> None:
+    """Rows are counted in 32 bits: 8 nodes at 2^28 elements are too many, and once wrapped."""
+    call = Call(*recorded())
+    with pytest.raises(ArgumentError, match="8 nodes of a request must lie within 2147483648"):
+        _check_token_stride(call.kernel.interface, "a", 2**28)
+    _check_token_stride(call.kernel.interface, "a", 2**28 - 1)
+
+
+def test_the_stride_of_one_token_is_of_no_matter() -> None:
+    call = Call(*recorded())
+    call.tree = call.kernel.tree_batch([-1], [0, 1, 1, 1])
+    call.inputs = {name: x[:1] if len(x) == 5 else x for name, x in call.inputs.items()}
+    call.inputs["q"] = _bf16(2, 72)[:1, :64]
+    call.options["out"] = _bf16(2, 200)[:1, :192].unflatten(1, (4, 48))
+    call.verify()
+    values = call.program.launches[-1][3]
+    assert (values["q_stride"], values["out_stride"]) == (64, 192)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 60, 20), (2, 2, 60, 36), (1, 3, 33, 17)])
+def test_dense_tensors_of_any_size_are_taken(sizes: tuple[int, int, int, int]) -> None:
+    """What is promised to the compiler about strides has to hold for them."""
+    lowered = lower(boleir.load("gdn"), Shapes(*sizes, 8, 3))
+    face = interface_of(lowered)
+    dense = {x.name: x.channels for x in face.inputs}
+    dense |= {"out": sizes[1] * sizes[3], "state": sizes[1] * sizes[2] * sizes[3]}
+    for name in face.aligned:
+        assert dense[name.removesuffix("_stride")] % 16 == 0
+    program = RecordingProgram()
+    kernel = Kernel(face, program, torch.device("cpu"), text=lowered.text)
+    Call(kernel, program).verify()
 
 
 def test_launches_get_strides_and_addresses() -> None:
