@@ -182,7 +182,7 @@ _ROWS = (
         "max(x, 0)",
         lambda x: _np().maximum(x, 0.0),
         r"\operatorname{relu}(@)",
-        "tl.maximum(@, 0.0)",
+        "tl.where(@ < 0.0, 0.0, @)",
         low=0.0,
     ),
     Function(

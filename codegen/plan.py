@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import ScheduleError
-from boleir.ir import Expr, Input, Kind, Per
+from boleir.ir import Expr, Input, Kind, Per, walk
 
 
 class NoKernel(ScheduleError):
@@ -146,6 +146,26 @@ class Plan:
     def scalar(self, name: str) -> Scalar:
         """The row scalar called `name`."""
         return next(s for s in self.scalars if s.name == name)
+
+    def source(self, scalar: Scalar) -> Mixed | None:
+        """The first convolved input that a row scalar depends on; None for a scalar without."""
+        inputs = (node for node in walk(scalar.expr) if isinstance(node, Input))
+        return next((mixed for node in inputs if (mixed := self.is_mixed(node))), None)
+
+    @property
+    def written_values(self) -> tuple[Expr, ...]:
+        """The value vectors of pairs and pure writes."""
+        return (*(pair.target for pair in self.pairs), *(write.value for write in self.writes))
+
+    @property
+    def entangled(self) -> Scalar | None:
+        """A row scalar that depends on a convolved input and on another one: no program of the
+        prepare kernel sees both."""
+        for scalar in self.scalars:
+            inputs = {node.key for node in walk(scalar.expr) if isinstance(node, Input)}
+            if self.source(scalar) is not None and len(inputs) > 1:
+                return scalar
+        return None
 
     def is_mixed(self, item: Input) -> Mixed | None:
         """The convolution behind `item`, or None for an input that is used as it comes."""

@@ -19,6 +19,7 @@ from boleir.derive.normal_form import NormalForm, Pair, Write
 from boleir.derive.structure import is_zero, reads_update, require_low_rank
 from boleir.functions import FUNCTIONS
 from boleir.ir import Add, Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
+from boleir.oracle.stored import convolved_parts
 
 
 @dataclass(slots=True)
@@ -28,12 +29,14 @@ class _Planner:
     dims: dict[str, int]
     taken: set[str]
     channels: dict[Kind, int]
+    stored: dict[int, Expr]
+    """What is kept of each convolution, by its key."""
     mixed: dict[int, Mixed] = field(default_factory=dict)
     scalars: dict[int, Scalar] = field(default_factory=dict)
     offset: int = 0
 
     def mix(self, root: Expr) -> Expr:
-        """Replace every convolution, with the functions right above it, by a stored input."""
+        """Replace every convolution, with the functions that always follow, by a stored input."""
         return expand_norms(rebuild(root, self._mixed_input))
 
     def _mixed_input(self, node: Expr) -> Expr | None:
@@ -42,7 +45,7 @@ class _Planner:
         while isinstance(inner, Call) and FUNCTIONS[inner.fn].elementwise:
             functions.append(inner.fn)
             inner = inner.arg
-        if not isinstance(inner, Conv):
+        if not isinstance(inner, Conv) or self.stored[inner.key] != node:
             return None
         if node.key not in self.mixed:
             source = inner.arg
@@ -140,13 +143,14 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         {"d_k": d_k, "d_v": d_v},
         {item.name for item in recurrence.inputs} | _RESERVED,
         {Kind.KEY: key_heads * d_k, Kind.VALUE: value_heads * d_v, Kind.HEAD: value_heads},
+        convolved_parts(form),
     )
     # conv channels are packed in the order of declaration
     for item in recurrence.tokens:
         for root in (recurrence.update, recurrence.output):
             for node in walk(root):
                 if isinstance(node, Conv) and node.arg == item:
-                    planner.mix(_outermost(root, node))
+                    planner.mix(planner.stored[node.key])
     log_decay, decays = _decays(planner, form)
     pairs = tuple(_pair(planner, form, a) for a in range(len(form.pairs)))
     writes = tuple(_write(planner, write) for write in form.writes)
@@ -273,19 +277,6 @@ def _write(planner: _Planner, write: Write) -> WritePlan:
     value = planner.value(write.value)
     assert value is not None
     return WritePlan(planner.operand(write.key), value)
-
-
-def _outermost(root: Expr, conv: Conv) -> Expr:
-    """The longest chain of elementwise functions right above `conv` in `root`."""
-    top: Expr = conv
-    parents = {
-        node.arg.key: node
-        for node in walk(root)
-        if isinstance(node, Call) and FUNCTIONS[node.fn].elementwise
-    }
-    while top.key in parents:
-        top = parents[top.key]
-    return top
 
 
 def _used_raw(recurrence: Recurrence, item: Input, convolved: set[int]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import comb
 from typing import Any
 
-from boleir.codegen.plan import Plan
+from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
 from boleir.errors import ScheduleError
@@ -127,6 +127,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         return
     _check_key_decay(schedule, plan)
     _check_blocks(schedule, shapes)
+    _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
     _check_solver(schedule, plan, shapes)
 
@@ -200,6 +201,18 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
         raise InvalidSchedule(
             f"split needs all {shapes.max_nodes} nodes in one block, node_block is {nodes}"
         )
+
+
+def _check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """A program of the prepare kernel sees one convolved input; later kernels see all of them."""
+    scalar = plan.entangled
+    if scalar is None:
+        return
+    reason = f"{plan.name}: {scalar.name} needs several inputs of which some are convolved"
+    if shapes.max_nodes > 64 and shapes.parents is None:
+        raise NoKernel(f"{reason}: kernels exist for up to 64 nodes, not {shapes.max_nodes}")
+    if schedule.gates == "prepare":
+        raise InvalidSchedule(f"{reason}: gates must be inline")
 
 
 def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
@@ -334,6 +347,11 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     the GPU: gates are prepared once, and few registers let more programs share a multiprocessor.
     More than 64 nodes are solved block by block.
     """
+    found = _default_schedule(plan, shapes, batch)
+    return found if plan.entangled is None else replace(found, gates="inline")
+
+
+def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     nodes = min(64, padded(shapes.max_nodes))
     b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
     if plan.staged:

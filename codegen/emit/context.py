@@ -11,11 +11,15 @@ from boleir.codegen.request import DTYPES, Shapes
 from boleir.codegen.schedule import Schedule, blocks, looped
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import Span
-from boleir.ir import Expr, Kind, Read, ReadKey, walk
+from boleir.ir import Expr, Input, Kind, Read, ReadKey, walk
 
 LOG2_E = "1.4426950408889634"
 LARGEST = "3.0e38"
 """Above this a number counts as not finite."""
+
+LOWEST = "-4096.0"
+"""Bound of a node's log-decay in base 2: nothing is left of a state, and sums over a path of 256
+nodes are still exact in eighths."""
 
 OWN, EARLIER = 0, 1
 """The two node blocks that a looped kernel holds at a time."""
@@ -94,12 +98,17 @@ class Context:
     @property
     def scalars_needed(self) -> tuple[Scalar, ...]:
         """Row scalars that the system of the tree needs; guards of value vectors only where they
-        are already there."""
-        scalars = self.plan.scalars
-        return (
-            tuple(s for s in scalars if s.watches is not Kind.VALUE)
-            if self.watches_values
-            else scalars
+        are already there, or where no kernel looks at the vectors themselves: it does at those
+        that are written."""
+        plan = self.plan
+        if not self.watches_values:
+            return plan.scalars
+        read = [pair.gain for pair in plan.pairs if pair.gain is not None]
+        seen = {x.key for x in walk(*read, *plan.written_values) if isinstance(x, Input)}
+        return tuple(
+            s
+            for s in plan.scalars
+            if s.watches is not Kind.VALUE or not any(x.key in seen for x in walk(s.expr))
         )
 
     @property

@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, plane_of
-from boleir.codegen.emit.text import arithmetic, call
+from boleir.codegen.emit.text import arithmetic, bracket, call, product
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import stem
-from boleir.codegen.plan import Mixed, NoKernel, Scalar
-from boleir.codegen.rewrite import constant_value, is_constant, zero_stays
+from boleir.codegen.plan import Mixed
+from boleir.codegen.rewrite import constant_value, is_constant, vanishes, zero_stays
 from boleir.codegen.schedule import padded
-from boleir.ir import Call, Dot, Expr, Input, walk
-
-
-def scalar_source(context: Context, scalar: Scalar) -> Mixed | None:
-    """The mixed input whose convolution program computes `scalar`; None for a scalar program.
-
-    Raises `NoKernel` when it needs several inputs, one of them convolved.
-    """
-    plan = context.plan
-    sources = {
-        m.item.key: m
-        for node in walk(scalar.expr)
-        if isinstance(node, Input) and (m := plan.is_mixed(node)) is not None
-    }
-    if not sources:
-        return None
-    others = [n for n in walk(scalar.expr) if isinstance(n, Input) and n.key not in sources]
-    if len(sources) > 1 or others:
-        raise NoKernel(
-            f"the scalar {scalar.name} needs several inputs of which some are convolved; "
-            "prepare cannot compute it",
-            mend="schedule gates=inline",
-        )
-    return next(iter(sources.values()))
+from boleir.ir import Call, Dot, Expr, Kind
 
 
 def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: bool) -> None:
@@ -108,7 +85,7 @@ def _add_window(w: Writer, entries: int) -> None:
 
 def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
     """Row scalars that depend on the input just convolved, from the values as stored."""
-    mine = [s for s in context.plan.scalars if scalar_source(context, s) == m]
+    mine = [s for s in context.plan.scalars if context.plan.source(s) == m]
     if not mine:
         return
     w.let("value", "stored.to(tl.float32)")
@@ -125,15 +102,34 @@ def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
 
 def _spell(context: Context, w: Writer, m: Mixed, expr: Expr) -> str:
     """A scalar of the convolved values; sums inside it get names."""
-    if is_constant(expr):
-        return repr(constant_value(expr, context.dims))
-    if isinstance(expr, Dot) and expr.left == m.item and expr.right == m.item:
-        return "tl.sum(value * value, axis=1)"
-    if isinstance(expr, Call) and expr.fn == "sum" and expr.arg == m.item:
-        return "tl.sum(value, axis=1)"
+
+    def vector(part: Expr) -> str:
+        """A vector of the convolved values, [nodes, channels]."""
+        if part == m.item:
+            return "value"
+        if is_constant(part):
+            return repr(constant_value(part, context.dims))
+        if part.kind is Kind.HEAD:
+            return f"{bracket(inner(part))}[:, None]"
+        return arithmetic(part, vector, w)
 
     def inner(child: Expr) -> str:
         text = _spell(context, w, m, child)
         return w.temp(text, stem(child)) if text.startswith("tl.sum") else text
 
+    if is_constant(expr):
+        return repr(constant_value(expr, context.dims))
+    if isinstance(expr, Dot):
+        summed, zero = product(vector(expr.left), vector(expr.right)), vanishes(expr.left)
+        return _sum(context, m, summed, zero or vanishes(expr.right))
+    if isinstance(expr, Call) and expr.fn == "sum":
+        return _sum(context, m, vector(expr.arg), vanishes(expr.arg))
     return arithmetic(expr, inner, w)
+
+
+def _sum(context: Context, m: Mixed, vector: str, vanishing: bool) -> str:
+    """The sum over the channels that exist; `vanishing`: the others are zero anyway."""
+    width = context.shapes.width(m.source.kind)
+    if not vanishing and padded(width) != width:
+        vector = f"tl.where(live[None, :], {vector}, 0.0)"
+    return f"tl.sum({vector}, axis=1)"

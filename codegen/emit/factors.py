@@ -17,7 +17,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.prepare import first_handed_plane
+from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
@@ -57,8 +57,11 @@ def nodes_on_rows(context: Context) -> Context:
 
 def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     """Indices, loads, row scalars. `early` emits what does not depend on the prepare kernel, where
-    that has run just before."""
+    that has run just before; where none has, nothing may be read before the wait."""
     w = tiles.writer
+    prepared = needs_prepare(tiles.context)
+    if pdl and not prepared:
+        w.line("tl.extra.cuda.gdc_wait()")
     tiles.request(DECODE)
     tiles.channels()
     tiles.node_block(0)
@@ -66,7 +69,8 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
         w.section("not from the prepare kernel, which writes row scalars only")
         early()
     if pdl:
-        w.line("tl.extra.cuda.gdc_wait()")
+        if prepared:
+            w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a value program that runs knows that all before this is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     tiles.ancestors(0, 0)

@@ -104,13 +104,13 @@ def _block_tiles(context: Context, *, pdl: bool) -> PathTiles:
     block = BlockContext(context.plan, context.shapes, nodes_on_rows(context).schedule)
     tiles = PathTiles(block, Writer(context.reserved))
     w = tiles.writer
-    tiles.request(DECODE_BLOCK)
-    tiles.channels()
-    tiles.node_block(0)
-    if pdl:
+    if pdl:  # at once: where nothing is prepared, what runs before is not ours
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a program that starts early knows that all before this is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
+    tiles.request(DECODE_BLOCK)
+    tiles.channels()
+    tiles.node_block(0)
     return tiles
 
 

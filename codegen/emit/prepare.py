@@ -13,9 +13,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from boleir.codegen.emit.context import LOG2_E, Context, place, plane_of
-from boleir.codegen.emit.convolution import emit_convolution, scalar_source
+from boleir.codegen.emit.convolution import emit_convolution
 from boleir.codegen.emit.handover import handed_planes
-from boleir.codegen.emit.tiles import Tiles, eighths
+from boleir.codegen.emit.tiles import Tiles, bounded_below, eighths
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Scalar
 from boleir.codegen.schedule import padded
@@ -58,7 +58,7 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     prepared = context.schedule.gates == "prepare"
     plan, w = context.plan, Writer(context.reserved)
     heads = [context.shapes.heads(m.item.kind) for m in plan.mixed]
-    scalars = [s for s in plan.scalars if scalar_source(context, s) is None]
+    scalars = [s for s in plan.scalars if plan.source(s) is None]
     with_rows = prepared and (bool(scalars) or plan.log_decay is not None)
     total = sum(heads) + (context.shapes.value_heads if with_rows else 0)
     _decode(w, total, inner.blocks, pdl)
@@ -146,7 +146,7 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
     assert plan.log_decay is not None
     capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
     w.origin("log-decay g, and c its sum over the path", place(plan.log_decay, plan.form.decay))
-    w.let("g", f"{own.per_node(plan.log_decay, 0)} * {LOG2_E}")
+    bounded_below(w, "g", f"{own.per_node(plan.log_decay, 0)} * {LOG2_E}")
     for name in ("c", "c_rest"):
         w.let(name, f"tl.zeros([{size}], tl.float32)")
     for word in range(context.shapes.words):
@@ -155,7 +155,7 @@ def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
         if word:
             w.let("node_path", f"{64 * word} + bit")
         w.let("inside_path", "node_path < count")
-        w.let("g_path", f"{own.per_node(plan.log_decay, 1 + word)} * {LOG2_E}")
+        bounded_below(w, "g_path", f"{own.per_node(plan.log_decay, 1 + word)} * {LOG2_E}")
         w.let("g_eighths", eighths("g_path"))
         w.let("g_rest", "g_path - g_eighths")
         w.let("on_path", f"((word_{word}[:, None] >> {bit}.to(tl.int64)[None, :]) & 1) != 0")
@@ -175,4 +175,4 @@ class _PathContext(Context):
         return f"{stem}_path" if number else stem
 
 
-__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes", "scalar_source"]
+__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes"]

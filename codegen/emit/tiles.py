@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from boleir.codegen.emit.context import LARGEST, LOG2_E, place, plane_of
+from boleir.codegen.emit.context import LARGEST, LOG2_E, LOWEST, place, plane_of
 from boleir.codegen.emit.text import arithmetic, conjunction, product
 from boleir.codegen.emit.vectors import Vectors
+from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import stem
 from boleir.codegen.plan import Operand, Scalar
 from boleir.codegen.rewrite import constant_value, is_constant
@@ -102,7 +103,7 @@ class Tiles(Vectors):
             if self._needs_own_decay():
                 w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 2, "g", "head", b))
         else:
-            w.let(c.block("g", b), f"{self.per_node(decay, b)} * {LOG2_E}")
+            bounded_below(w, c.block("g", b), f"{self.per_node(decay, b)} * {LOG2_E}")
             self._path_sum(b)
         return c.block("c", b)
 
@@ -271,6 +272,12 @@ class Tiles(Vectors):
             case Call(fn="sum", arg=arg):
                 return f"tl.sum({self.full_value(arg, b)}, axis=1)"
         return arithmetic(expr, lambda child: self.head(child, b), w)
+
+
+def bounded_below(writer: Writer, name: str, value: str) -> None:
+    """`name`, a log-decay: at least `LOWEST`, also where the decay is zero. NaN stays NaN."""
+    writer.let(name, value)
+    writer.let(name, f"tl.where({name} < {LOWEST}, {LOWEST}, {name})")
 
 
 def eighths(value: str) -> str:

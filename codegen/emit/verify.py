@@ -97,9 +97,9 @@ class Fused:
     def prologue(self, blocks: range) -> list[str]:
         """Indices, and the loads of the state."""
         w = self.writer
-        self.tiles.request(DECODE)
         if self.wait == "start":
             w.line("tl.extra.cuda.gdc_wait()")
+        self.tiles.request(DECODE)
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         self.tiles.channels()
         for b in blocks:

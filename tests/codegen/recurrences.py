@@ -46,6 +46,15 @@ recurrence computed(q: key, k: key, v: value, a: head)
   S = S + k (l2norm(v) - S^T k)^T
   out S^T (q + l2norm(k))
 """,
+    "entangled": """
+recurrence entangled(q: key, k: key, p: key, v: value, b: head; c: key)
+  q, k, p = silu(causal_conv(q, k, p, width=3))
+  k = l2norm(c * k)
+  p = l2norm(p)
+  u = sigmoid(b) * (k^T p) * (v - S^T k)
+  S = S + p u^T
+  out S^T l2norm(l2norm(q) * q)
+""",
     "no_state_products": """
 recurrence no_state_products(q: key, k: key, v: value)
   S = S + k v^T

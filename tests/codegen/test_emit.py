@@ -21,7 +21,8 @@ from boleir.codegen.emit.writer import WIDTH, Writer, folded
 from boleir.codegen.pipeline import lower
 from boleir.codegen.plan import NoKernel
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import InvalidSchedule, Schedule
+from boleir.codegen.schedule import Schedule
+from boleir.errors import ScheduleError
 from tests.codegen.recurrences import TEXTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def texts() -> Iterator[tuple[str, str]]:
                 schedule = None if fields is None else Schedule(**{**SMALL, **fields})
                 try:
                     made = lower(recurrence, Shapes(*sizes), schedule=schedule)
-                except InvalidSchedule:
+                except ScheduleError:
                     continue
                 yield f"{name} {shape} {label}", made.text
 

@@ -205,3 +205,19 @@ def test_a_footprint_above_the_limit_is_refused_by_name() -> None:
 def test_impossible_shapes_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         replace(SHAPES, **fields)
+
+
+def test_scalars_of_several_convolved_inputs_are_computed_where_all_are_seen() -> None:
+    """A prepare program sees one convolved input: there, the scalar once ended as a traceback, or
+    in a refusal that no choice of gates could meet."""
+    plan = plan_of("entangled")
+    assert plan.entangled is not None
+    assert default_schedule(plan, SHAPES).gates == "inline"
+    validate(default_schedule(plan, SHAPES), plan, SHAPES)
+    with pytest.raises(InvalidSchedule, match=r"rsqrt_k needs several inputs .* must be inline"):
+        validate(replace(GOOD, gates="prepare"), plan, SHAPES)
+    many = replace(SHAPES, max_nodes=100)
+    for gates in ("inline", "prepare"):
+        with pytest.raises(NoKernel, match="up to 64 nodes, not 100"):
+            validate(replace(GOOD, gates=gates), plan, many)
+    assert plan_of("gdn").entangled is None

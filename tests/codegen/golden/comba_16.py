@@ -118,6 +118,7 @@ def factors(
     rows, capacity, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
+    tl.extra.cuda.gdc_wait()
     program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
@@ -128,7 +129,6 @@ def factors(
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
@@ -170,6 +170,7 @@ def factors(
         tl.exp(softplus_argument) * (1.0 - tl.exp(softplus_argument)
         * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
     g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
+    g = tl.where(g < -4096.0, -4096.0, g)
     g_eighths = tl.floor(g * 8.0 + 0.5) * 0.125
     g_rest = g - g_eighths
     word_lo = word.to(tl.int32)

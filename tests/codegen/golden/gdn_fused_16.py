@@ -306,6 +306,7 @@ def prepare(
             * (1.0 - tl.exp(softplus_argument)
             * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
         g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
+        g = tl.where(g < -4096.0, -4096.0, g)
         c = tl.zeros([16], tl.float32)
         c_rest = tl.zeros([16], tl.float32)
         node_path = tl.arange(0, 16)
@@ -318,6 +319,7 @@ def prepare(
             * (1.0 - tl.exp(softplus_argument_2)
             * (0.5 - tl.exp(softplus_argument_2) * (0.3333333333 - 0.25 * tl.exp(softplus_argument_2))))))
         g_path = tl.where(inside_path, -(exp_A_log * softplus_a_path), 0.0) * 1.4426950408889634
+        g_path = tl.where(g_path < -4096.0, -4096.0, g_path)
         g_eighths = tl.floor(g_path * 8.0 + 0.5) * 0.125
         g_rest = g_path - g_eighths
         on_path = ((word_0[:, None] >> node_path.to(tl.int64)[None, :]) & 1) != 0

@@ -97,6 +97,7 @@ VALUE_TILES = tl.constexpr(4)
 @triton.jit
 def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, folded):
     """Once per head: the system of the tree, solved and folded into the readout."""
+    tl.extra.cuda.gdc_wait()
     program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
@@ -107,7 +108,6 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)

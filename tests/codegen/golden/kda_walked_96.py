@@ -194,6 +194,9 @@ def prepare(cu_nodes, q, q_stride, k, k_stride, f, f_stride, b, b_stride, capaci
 @triton.jit
 def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_bias, ancestors, decayed):
     """What walks up the paths gather: parents, decays, vectors that are no inputs."""
+    tl.extra.cuda.gdc_wait()
+    # after the wait: a program that starts early knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
     program = tl.program_id(0)
     head = program % VALUE_HEADS
     block = program // VALUE_HEADS % NODE_BLOCKS
@@ -206,9 +209,6 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
     key_c1 = 32 + tl.arange(0, B_K)
     node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
-    # after the wait: a program that starts early knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
@@ -292,6 +292,9 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
 @triton.jit
 def factors(cu_nodes, products, capacity, decayed, rows, depths, k, k_stride, q, q_stride):
     """Once per head: walks up the paths, products of vectors with the decays in between."""
+    tl.extra.cuda.gdc_wait()
+    # after the wait: a program that starts early knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
     program = tl.program_id(0)
     head = program % VALUE_HEADS
     block = program // VALUE_HEADS % NODE_BLOCKS
@@ -304,9 +307,6 @@ def factors(cu_nodes, products, capacity, decayed, rows, depths, k, k_stride, q,
     key_c1 = 32 + tl.arange(0, B_K)
     node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
-    # after the wait: a program that starts early knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
 
     # every node walks up its path; what it reads is multiplied by what it has passed
     k_k_rows = products + (head * capacity + first) * COLUMNS

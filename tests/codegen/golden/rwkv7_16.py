@@ -125,6 +125,7 @@ def factors(
     k_a, products, depths, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
+    tl.extra.cuda.gdc_wait()
     program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
@@ -136,7 +137,6 @@ def factors(
     key_c1 = 32 + tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
