@@ -1,0 +1,333 @@
+"""Run in child processes under the rounding interpreter: one random case against the float64 walk.
+
+A trial verifies a hostile round, changes everything that must not matter, commits, and lists what
+was wrong in words. The error that a node may have follows from how much its walk moves when all
+numbers move by the round-off of the precision plan: random recurrences may be ill-conditioned.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+import boleir
+from boleir.check.inputs import Case, Sample, Shape
+from boleir.codegen.schedule import product_error
+from boleir.oracle import sequential
+from boleir.oracle.sequential import Walk
+from tests.runtime import fuzz_recurrences
+from tests.runtime.kernel_harness import Batch, Harness, bits
+
+LIMIT = {"ieee": 2e-5, "fp32": 2e-5, "tf32": 2e-3, "bf16": 3e-2}
+"""Error that a well-conditioned node may have."""
+UNIT = {"ieee": 2.0**-22, "fp32": 2.0**-17, "tf32": 2.0**-11, "bf16": 2.0**-8}
+"""How far numbers are moved to see how much a node moves."""
+SLACK = 10.0
+HIGHEST = {"float32": 1e30, "bfloat16": 1e30, "float16": 2e4}
+"""Larger numbers are not compared: the formats of outputs and states end."""
+TAME = 1e6
+"""States below this are far from an overflow, even where powers of G exceed its inverse."""
+POOL = 9
+
+_ready = False
+
+
+def trials(cases: list[dict[str, Any]]) -> list[list[str]]:
+    """What was wrong in each case."""
+    return [trial(case) for case in cases]
+
+
+def trial(case: dict[str, Any]) -> list[str]:
+    """What was wrong; an exception counts."""
+    global _ready
+    if not _ready:
+        from tests.runtime.rounding_interpreter import install
+
+        install()
+        _ready = True
+    try:
+        with np.errstate(all="ignore"):
+            return Trial(case).run()
+    except Exception as error:
+        last = traceback.format_exc().splitlines()[-8:]
+        return [f"exception {type(error).__name__}: {str(error)[:200]}", *last]
+
+
+class Trial:
+    """One case, compiled and drawn."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.case = case
+        self.rng = np.random.default_rng(case["seed"])
+        self.faults: list[str] = []
+        static = case["static"]
+        options = {} if static is None else {"tree": boleir.parents(*static)}
+        self.made = Harness(
+            fuzz_recurrences.load(case["recurrence"]), Shape(*case["shape"]),
+            max_nodes=case["nodes"], max_depth=case["depth"], schedule=case["schedule"],
+            dtype=case["dtype"], state_dtype=case["state_dtype"], out_dtype=case["out_dtype"],
+            **options,
+        )  # fmt: skip
+        self.requests = case["requests"]
+        self.parents = [tuple(request["parents"]) for request in self.requests]
+        self.slots = [request["slot"] for request in self.requests]
+        self.precision = case["schedule"]["precision"]
+
+    def run(self) -> list[str]:
+        """All checks."""
+        made = self.made
+        drawn = self._samples()
+        batch = made.batch(self.parents, self.slots, samples=drawn, pool_slots=POOL)
+        seen, factors = made.verify(batch)
+        out = seen.clone()
+        self._outputs(batch, out)
+        batch.out.expect(seen)
+        self.faults += [f"verify changed {x}" for x, kept in batch.intact().items() if not kept]
+        self._scratch(batch, out)
+        self._others(drawn, out, batch.cu)
+        if self.case["spoil"]:
+            self._spoil(drawn, out)
+        _, factors = made.verify(batch)  # nothing later may have written to its workspace
+        self._commit(batch, factors)
+        return self.faults
+
+    # -- inputs -------------------------------------------------------------------------------
+
+    def _samples(self) -> list[Sample | None]:
+        cases = [
+            Case(keys=x["keys"], strength=x["strength"], log_decay=x["log_decay"])
+            for x in self.requests
+        ]
+        drawn = self.made.samples(self.parents, cases, self.case["seed"] % 10**6)
+        return [
+            request and self._twisted(request, spec["twist"])
+            for request, spec in zip(drawn, self.requests, strict=True)
+        ]
+
+    def _twisted(self, request: Sample, twist: str) -> Sample:
+        """The request with hostile numbers in one node."""
+        if twist == "none":
+            return request
+        node = int(self.rng.integers(len(request.parents)))
+        inputs = dict(request.inputs)
+        for item in self.made.kernel.interface.inputs:
+            rows = inputs[item.name].copy()
+            if twist == "zero":
+                rows[node] = 0.0
+            elif twist == "scalars" and item.kind == "head":
+                rows[node] = self.rng.choice([-100.0, -30.0, 0.0, 30.0, 80.0], rows[node].shape)
+            elif twist in ("tiny", "large", "subnormal") and item.kind != "head":
+                rows[node] *= {"tiny": 1e-6, "large": 1e3, "subnormal": 1e-41}[twist]
+            inputs[item.name] = self.made.round(rows, item.name)
+        return replace(request, inputs=inputs)
+
+    # -- outputs ------------------------------------------------------------------------------
+
+    def _outputs(self, batch: Batch, out: torch.Tensor) -> None:
+        for b, request in enumerate(batch.samples):
+            rows = out[batch.cu[b] : batch.cu[b + 1]].double().numpy()
+            if batch.slots[b] < 0:
+                if len(rows) and not (rows == 0).all():
+                    self.faults.append(f"request {b} is padding, its outputs are not zero")
+            elif request is not None:
+                self._compare(b, request, batch, rows)
+        error = self.made.stored_error(batch)
+        if not error <= 4:
+            self.faults.append(f"convolved inputs are off by {error:.1f} roundings")
+
+    def _compare(self, b: int, request: Sample, batch: Batch, rows: Any) -> None:
+        walk, moved = self._walks(batch, b)
+        fit = self._comparable(request, [walk, *moved])
+        allowed = self._allowed(walk.output, [m.output for m in moved], self.case["out_dtype"])
+        error = np.linalg.norm(rows - walk.output, axis=-1)
+        wrong = ~(error <= allowed) & fit[:, None]
+        if wrong.any():
+            node, head = np.argwhere(wrong)[0]
+            size = np.linalg.norm(walk.output[node, head])
+            self.faults.append(
+                f"output of request {b} node {node} head {head}: error {error[node, head]:.2e} of "
+                f"{size:.2e}, allowed {allowed[node, head]:.2e}; {int(wrong.sum())} such"
+            )
+
+    def _walks(self, batch: Batch, b: int) -> tuple[Walk, list[Walk]]:
+        """The walk of a request, and walks of inputs that are slightly off."""
+        request, made = batch.samples[b], self.made
+        assert request is not None
+        mixed = None if batch.mixed is None else batch.mixed[batch.cu[b] : batch.cu[b + 1]]
+        stored = None if mixed is None else made.stored(mixed)
+        moved = []
+        for _ in range(3):
+            arguments = {k: self._moved(x) for k, x in request.arguments.items()}
+            arguments["parents"] = request.parents
+            held = None if stored is None else {e: self._moved(x) for e, x in stored.items()}
+            moved.append(sequential(made.recurrence, **arguments, stored=held))
+        return made.walk(batch, b), moved
+
+    def _moved(self, values: Any) -> Any:
+        if isinstance(values, dict):
+            return {name: self._moved(x) for name, x in values.items()}
+        values = np.asarray(values, dtype=np.float64)
+        return values * (1 + UNIT[self.precision] * self.rng.normal(size=values.shape))
+
+    def _allowed(self, reference: Any, moved: list[Any], dtype: str) -> Any:
+        """Largest distance from `reference` along its last axis (or axes, flattened)."""
+        limit = LIMIT[self.precision] + torch.finfo(getattr(torch, dtype)).eps
+        if self.case["schedule"]["solver"] == "product":
+            limit += 8 * product_error(self.precision, self.case["depth"])
+        size = np.linalg.norm(reference, axis=-1)
+        change = np.max([np.linalg.norm(m - reference, axis=-1) for m in moved], axis=0)
+        tiny = {"float16": 1e-6}.get(dtype, 1e-35)
+        return limit * size + SLACK * change + tiny + 1e-10 * limit * np.max(size, initial=0.0)
+
+    def _comparable(self, request: Sample, walks: list[Walk]) -> Any:
+        """Nodes whose outputs the formats can hold, in a request that is far from overflows."""
+        states = [np.abs(state).max() for walk in walks for state in walk.states.values()]
+        highest = HIGHEST[self.case["out_dtype"]]
+        sizes = np.abs(walks[0].output).reshape(len(request.parents), -1).max(axis=1)
+        return (sizes < highest) & bool(np.max(states) < TAME)
+
+    # -- what must not matter -----------------------------------------------------------------
+
+    def _scratch(self, batch: Batch, out: torch.Tensor) -> None:
+        """Other garbage in the workspace."""
+        space = self.made.kernel.workspace(batch.tree.num_requests, batch.tree.num_nodes)
+        for tensor in space.layer(0).tensors:
+            flat = tensor.reshape(-1).view(torch.uint8)
+            flat.copy_(torch.from_numpy(self.rng.integers(0, 256, flat.numel(), dtype=np.uint8)))
+        again, _ = self.made.verify(batch, workspace=space)
+        if not torch.equal(bits(again), bits(out)):
+            self.faults.append("what lies in the workspace changes outputs")
+
+    def _others(self, drawn: list[Sample | None], out: torch.Tensor, cu: list[int]) -> None:
+        """Everything apart from one path drawn anew: the request's other nodes, with their parents
+        where the tree is free, the batch mates, the slot."""
+        chosen = [b for b, x in enumerate(drawn) if x is not None and self.slots[b] >= 0]
+        if not chosen:
+            return
+        b = int(self.rng.choice(chosen))
+        request = drawn[b]
+        assert request is not None
+        node = int(self.rng.integers(len(request.parents)))
+        path = path_of(request.parents, node)
+        other = self._redrawn(request, path)
+        if not (self._is_tame(request) and self._is_tame(other)):
+            return
+        batch = self.made.batch([other.parents], [5], samples=[other], pool_slots=POOL)
+        seen = self.made.verify(batch)[0]
+        same = torch.equal(bits(seen[path]), bits(out[cu[b] : cu[b + 1]][path]))
+        if not same:
+            self.faults.append(f"what is not on the path of request {b} node {node} changes bits")
+
+    def _is_tame(self, request: Sample) -> bool:
+        """Whether no branch comes near an overflow: of float32, which would reach every node."""
+        states = self.made.reference(request).states
+        return bool(max(np.abs(state).max() for state in states.values()) < TAME)
+
+    def _redrawn(self, request: Sample, path: list[int]) -> Sample:
+        count = len(request.parents)
+        free = [n for n in range(count) if n not in path]
+        tokens = {item.name for item in self.made.kernel.interface.inputs}
+        inputs = dict(request.inputs)
+        for name in tokens:
+            rows = inputs[name].copy()
+            scale = self.rng.choice([1.0, 1e3])
+            rows[free] = scale * self.rng.normal(size=rows[free].shape)
+            inputs[name] = self.made.round(rows, name)
+        parents = list(request.parents)
+        if self.case["static"] is None:
+            depth: list[int] = []
+            for n in range(count):
+                if n in free:
+                    lower = [p for p in range(n) if depth[p] < self.case["depth"]]
+                    parents[n] = int(self.rng.choice([-1, *lower]))
+                depth.append(0 if parents[n] < 0 else depth[parents[n]] + 1)
+                if depth[n] > self.case["depth"]:
+                    return replace(request, inputs=inputs)
+        return replace(request, inputs=inputs, parents=tuple(parents))
+
+    def _spoil(self, drawn: list[Sample | None], out: torch.Tensor) -> None:
+        """A number that is not finite reaches the descendants of its node and no other bit."""
+        chosen = [b for b, x in enumerate(drawn) if x is not None and self.slots[b] >= 0]
+        if not chosen:
+            return
+        b = int(self.rng.choice(chosen))
+        parents = self.parents[b]
+        node = int(self.rng.integers(len(parents)))
+        items = self.made.kernel.interface.inputs
+        item = items[int(self.rng.integers(len(items)))]
+        value = str(self.rng.choice(["nan", "inf", "-inf"]))
+        batch = self.made.batch(self.parents, self.slots, samples=drawn, pool_slots=POOL)
+        row = batch.inputs[item.name][batch.cu[b] + node].view(-1)
+        whole = item.kind == "head" or bool(self.rng.integers(2))
+        (row if whole else row[-1:]).fill_(float(value))
+        seen = self.made.verify(batch)[0]
+        below = torch.zeros(batch.cu[-1], dtype=torch.bool)
+        for n in range(len(parents)):
+            below[batch.cu[b] + n] = node in path_of(parents, n)
+        if not torch.equal(bits(seen[~below]), bits(out[~below])):
+            self.faults.append(f"{value} in {item.name} of request {b} node {node} leaks")
+        squashed = item.kind == "head" or "tanh(" in self.case["recurrence"]
+        hidden = squashed and value != "nan"  # a function may be finite there
+        if whole and not hidden and not bool(seen[below].isnan().all()):
+            self.faults.append(f"{value} in {item.name} of request {b} node {node} is lost")
+
+    # -- commit -------------------------------------------------------------------------------
+
+    def _commit(self, batch: Batch, factors: Any) -> None:
+        columns = ("accepted", "target", "track_node", "track")
+        accepted, targets, nodes, tracks = (
+            batch.slot_tensor([request[name] for request in self.requests]) for name in columns
+        )
+        self.made.kernel.commit(
+            factors, accepted, batch.pool, batch.slot_tensor(), target_slots=targets,
+            track_nodes=nodes, track_slots=tracks,
+        )  # fmt: skip
+        for b, spec in enumerate(self.requests):
+            request = batch.samples[b]
+            if request is None or spec["slot"] < 0 or spec["target"] < 0:
+                continue
+            if not 0 <= spec["accepted"] < len(request.parents):
+                continue
+            self._committed(batch, b, spec["target"], spec["accepted"])
+            on_path = spec["track_node"] in path_of(request.parents, spec["accepted"])
+            if spec["track"] >= 0 and on_path:
+                self._committed(batch, b, spec["track"], spec["track_node"])
+        self.faults += [f"commit changed {x}" for x, kept in batch.intact().items() if not kept]
+
+    def _committed(self, batch: Batch, b: int, slot: int, node: int) -> None:
+        """State and window of a slot that was written; from here on they are as they should be."""
+        request = batch.samples[b]
+        assert request is not None
+        walk, moved = self._walks(batch, b)
+        expected = walk.states[node]
+        found = batch.pool.state[slot].double().numpy().transpose(0, 2, 1)
+        flat = [x.reshape(len(x), -1) for x in (found, expected, *(m.states[node] for m in moved))]
+        dtype = self.case["state_dtype"]
+        allowed = self._allowed(flat[1], flat[2:], dtype)
+        error = np.linalg.norm(flat[0] - flat[1], axis=-1)
+        path = path_of(request.parents, node)
+        highest = max(float(np.abs(w.states[n]).max()) for w in (walk, *moved) for n in path)
+        if highest < min(TAME, HIGHEST[dtype]) and not (error <= allowed).all():
+            head = int(np.argmax(error - allowed))
+            self.faults.append(
+                f"state of request {b} at node {node} head {head}: error {error[head]:.2e} of "
+                f"{np.linalg.norm(expected[head]):.2e}, allowed {allowed[head]:.2e}"
+            )
+        if not self.made.window_is(batch, slot, request, node):
+            self.faults.append(f"window of request {b} at node {node}")
+        batch.state.expect(batch.pool.state[slot])
+        if batch.window is not None and batch.pool.window is not None:
+            batch.window.expect(batch.pool.window[slot])
+
+
+def path_of(parents: Any, node: int) -> list[int]:
+    """The nodes from `node` up to its root."""
+    path = []
+    while node >= 0:
+        path.append(node)
+        node = parents[node]
+    return path
