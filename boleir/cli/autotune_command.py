@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=positive, help="compilers at once (all cores)")
     add("--dry-run", action="store_true", help="show the space and what the model predicts")
     add("--target", help="with --dry-run: GPU to predict for (the one present, else sm_90)")
-    add("--show", type=positive, default=12, help="with --dry-run: schedules to show (12)")
+    add("--show", type=positive, default=12, help="with --dry-run: candidates to show (12)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -143,40 +143,24 @@ def find_target(name: str | None) -> Target:
 
 
 def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namespace) -> int:
-    """Print how many schedules there are and which ones the model expects to be fast."""
-    from boleir.runtime.tuning.autotune import space_of
-    from boleir.runtime.tuning.choice import complexity
-    from boleir.runtime.tuning.cost_model import predict
-    from boleir.runtime.tuning.effort import EFFORT_LEVELS
+    """Print how many schedules there are, what the model expects of each kind, and what would be
+    tried first."""
+    from boleir.runtime.tuning.preview import preview
 
     target = find_target(args.target)
-    found = []
-    for key in keys:
-        space = space_of(recurrence, key, target)
-        points = [(predict(s, space.plan, space.shapes, target, key.batch), s) for s in space]
-        points.sort(key=lambda point: (point[0].us, complexity(point[1])))
-        found.append((key, points))
+    found = [preview(recurrence, key, target, args.effort) for key in keys]
     if args.json:
-        print_json(
-            [
-                {
-                    "key": key.to_json(),
-                    "target": target.name,
-                    "schedules": len(points),
-                    "predicted": [
-                        {"us": round(p.us, 2), "kernels": p.kernels, "schedule": s.to_json()}
-                        for p, s in points[: args.show]
-                    ],
-                }
-                for key, points in found
-            ]
-        )
+        print_json([item.to_json(args.show) for item in found])
         return 0
-    tried = EFFORT_LEVELS[args.effort].most
-    for key, points in found:
-        print(f"{key.name}, {target.name}: {len(points):,} schedules, at most {tried} to be tried")
-        rows = [(p.us, p.occupancy, schedule.label) for p, schedule in points[: args.show]]
-        print(table(("predicted us", "per SM", "schedule"), rows), end="\n\n")
+    for item in found:
+        print(
+            f"{item.key.name}, {target.name}: {item.schedules:,} schedules, at most "
+            f"{item.most} to be tried; default {item.default.us:.1f} us predicted"
+        )
+        kinds = [(p.us, count, p.schedule.label) for p, count in item.kinds]
+        print(table(("us", "schedules", "the best of each kind (predicted)"), kinds), end="\n\n")
+        first = [(p.us, p.per_sm, p.schedule.label) for p in item.first[: args.show]]
+        print(table(("us", "per SM", "tried first"), first), end="\n\n")
     return 0
 
 

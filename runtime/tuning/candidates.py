@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from boleir.codegen.artifact import Artifact
@@ -55,8 +57,59 @@ class Compiler(Protocol):
         """End what is running."""
 
 
+_DEFINES = re.compile(r"(?:def |class )?(\w+)\s*(?:\(|:|=)")
+_STRAY = re.compile(r"\A(?:#.*\n|\s*\n)*\"{3}.*?\"{3}\n", re.DOTALL)
+"""Comments and docstring at the head of a module."""
+
+
+@functools.lru_cache(maxsize=256)
+def kernel_digest(source: str, kernel: str) -> str:
+    """Digest of what one kernel of an emitted module is compiled from: its function and whatever of
+    the module that names. Schedules that differ elsewhere have their commit in common, and mostly
+    their prepare kernel.
+
+    By lines, as modules are emitted: parsing is not safe in several threads before Python 3.12.
+    """
+    always, parts = _parts(source)
+    reached: dict[str, None] = {}
+    waiting = [kernel]
+    while waiting:
+        name = waiting.pop()
+        if name in parts and name not in reached:
+            reached[name] = None
+            waiting += re.findall(r"\w+", parts[name])
+    text = [*always, *(parts[name] for name in sorted(reached))]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+
+
+def _parts(source: str) -> tuple[list[str], dict[str, str]]:
+    """Statements of a module: those that define nothing, and the others by name."""
+    blocks: list[list[str]] = []
+    decorated = False
+    for line in _STRAY.sub("", source, count=1).splitlines():
+        inside = not line.strip() or line[0] in " \t)]}"
+        if line.startswith("#"):
+            continue
+        if blocks and (inside or decorated):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+        if not inside:
+            decorated = line.startswith("@")
+    always, parts = [], {}
+    for block in blocks:
+        first = next((line for line in block if not line.startswith("@")), "")
+        found = _DEFINES.match(first)
+        if found:
+            parts[found.group(1)] = "\n".join(block).rstrip()
+        else:
+            always.append("\n".join(block).rstrip())
+    return always, parts
+
+
 class SharingPool(CompilePool):
-    """A pool that compiles equal jobs once: all candidates have the topology step in common."""
+    """A pool that compiles equal kernels once, whatever stands beside them in their modules. A
+    shared binary's line numbers may be those of another candidate's module."""
 
     def __init__(self, workers: int | None = None, timeout: float = 120.0) -> None:
         super().__init__(workers, timeout)
@@ -65,7 +118,8 @@ class SharingPool(CompilePool):
 
     def compile(self, job: Job) -> CompiledKernel:
         """See `CompilePool.compile`."""
-        name = (hashlib.sha256(job.source.encode()).hexdigest(), repr(job.spec), job.target.name)
+        spec = replace(job.spec, label="")  # which names the schedule
+        name = (kernel_digest(job.source, spec.name), repr(spec), job.target.name)
         with self._guard:
             known = self._made.get(name)
             if known is None:

@@ -60,13 +60,18 @@ def test_a_dry_run_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0]["target"] == "sm_120"
     assert found[0]["key"]["depth"] == 8
     assert found[0]["schedules"] > 1000
-    times = [item["us"] for item in found[0]["predicted"]]
-    assert len(times) == 3
+    kinds, first = found[0]["kinds"], found[0]["first"]
+    times = [item["us"] for item in kinds]
     assert times == sorted(times)
+    assert sum(item["schedules"] for item in kinds) == found[0]["schedules"]
+    assert len(first) == 3
+    assert first[0]["schedule"] == found[0]["default"]["schedule"]
+    assert first[1]["us"] == times[0]
     assert main([*argv, "--batch", "1", "--show", "2", "--target", "sm_90"]) == 0
     text = capsys.readouterr().out
     assert "nodes 16x8 batch 1, sm_90:" in text
-    assert "predicted us" in text
+    assert "the best of each kind (predicted)" in text
+    assert "tried first" in text
 
 
 def test_without_a_gpu_it_says_what_can_be_done(

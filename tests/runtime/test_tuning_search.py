@@ -19,7 +19,12 @@ from boleir.codegen.schedule import Schedule, default_schedule
 from boleir.errors import CompileError
 from boleir.runtime.tuning import autotune as autotune_module
 from boleir.runtime.tuning.autotune import TuningRefused, bench, space_of, tune
-from boleir.runtime.tuning.candidates import Candidate, ParallelCompiler, SharingPool
+from boleir.runtime.tuning.candidates import (
+    Candidate,
+    ParallelCompiler,
+    SharingPool,
+    kernel_digest,
+)
 from boleir.runtime.tuning.effort import EFFORT_LEVELS, FINE, KIND, Effort, first_candidates
 from boleir.runtime.tuning.entry import Entry
 from boleir.runtime.tuning.progress import bar, line
@@ -360,6 +365,32 @@ def test_the_pool_shares_failures_too(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(CompileError):
             pool.compile(job)
     assert len(calls) == 1
+
+
+def test_candidates_share_the_kernels_in_which_they_are_equal() -> None:
+    one, other, fused = candidates(
+        Schedule(fusion="split", solver="inverse", b_v=32, node_block=16),
+        Schedule(fusion="split", solver="inverse", b_v=16, node_block=16),
+        Schedule(b_v=32, node_block=16),
+    )
+    assert one.source != other.source
+    digests = [
+        {spec.name: kernel_digest(x.lowered.text, spec.name) for spec in x.lowered.specs()}
+        for x in (one, other, fused)
+    ]
+    assert digests[0]["commit"] == digests[1]["commit"] == digests[2]["commit"]
+    assert digests[0]["factors"] == digests[1]["factors"]
+    assert digests[0]["values"] != digests[1]["values"]
+    changed = one.lowered.text.replace("def values(", "def values_(")
+    assert kernel_digest(changed, "commit") == digests[0]["commit"]
+
+
+def test_what_a_kernel_calls_is_part_of_it() -> None:
+    module = "import a\nX = 1\ndef helper():\n    return X\ndef k():\n    helper()\n"
+    same = '"""About it."""\n' + module + "def other():\n    pass\nY = 3\n"
+    assert kernel_digest(module, "k") == kernel_digest(same, "k")
+    for old, new in (("X = 1", "X = 2"), ("return X", "return -X"), ("import a", "import b")):
+        assert kernel_digest(module, "k") != kernel_digest(module.replace(old, new), "k")
 
 
 def test_tune_key_uses_the_current_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
