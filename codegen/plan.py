@@ -121,6 +121,7 @@ class Plan:
     own_writes: tuple[str | None, ...]
     direct: Expr | None
     gain: Expr | None
+    """VALUE, or HEAD where updates act from the right: no query takes it in there."""
 
     @property
     def right(self) -> bool:

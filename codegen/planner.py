@@ -116,6 +116,8 @@ class _Planner:
         if expr is None:
             return None
         mixed = self.mix(expr)
+        if mixed.kind is Kind.HEAD:
+            self.product(split_factors(mixed))
         self._scalars_inside(mixed)
         return mixed
 

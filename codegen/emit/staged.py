@@ -23,7 +23,7 @@ from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
 from boleir.ir import Expr, Kind
 
-UNROLLED = 64
+UNROLLED = 32
 """Channels of the written side in one product with the state."""
 
 

@@ -162,7 +162,9 @@ class _Values(Walk):
         """Gain, direct part, NaN below a non-finite input, zero for a padding row."""
         w, plan, out = self.writer, self.context.plan, "out_tile"
         if plan.gain is not None:
-            w.let(out, product(out, self.value(plan.gain, OWN)))
+            per_head = plan.gain.kind is Kind.HEAD
+            gain = self.weight(plan.gain, OWN, "[:, None]") if per_head else None
+            w.let(out, product(out, gain or self.value(plan.gain, OWN)))
         if plan.direct is not None:
             w.let(out, f"{out} + {self.value(plan.direct, OWN)}")
         w.let(out, f'tl.where((poisoned != 0)[:, None], float("nan"), {out})')

@@ -62,6 +62,12 @@ recurrence right_value(q: key, k: key, v: value, g: value, b: head)
   S = S' + u v^T
   out S^T q
 """,
+    "right_gain": """
+recurrence right_gain(q: key, k: key, v: value, a: head, b: head)
+  u = sigmoid(a) * (k - S l2norm(v))
+  S = S + (b * u) v^T
+  out b * (S^T q) + a * v
+""",
     "right_head": """
 recurrence right_head(q: key, k: key, v: value, w: value, g: head, b: key)
   v, w = l2norm(v, w)
