@@ -172,6 +172,13 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             mend="fusion fused or split",
         )
     what = "acts from the right" if plan.right else "decays per value channel"
+    if plan.entangled is not None:
+        raise NoKernel(
+            f"{plan.name} {what}: all row scalars are prepared, and no program of the prepare "
+            f"kernel sees all that {plan.entangled.name} needs, several inputs of which some are "
+            "convolved",
+            mend="scalars of one convolved input each, such as its norm",
+        )
     needed = {
         "fusion": "staged", "gates": "prepare", "solver": "horner", "orientation": "values",
         "commit": "replay", "prefetch": False, "path_sum": "select",

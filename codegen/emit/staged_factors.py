@@ -18,14 +18,11 @@ from boleir.codegen.emit.staged import (
     vector_at,
 )
 from boleir.codegen.emit.text import product
-from boleir.codegen.emit.tiles import eighths
+from boleir.codegen.emit.tiles import bounded_below, eighths
 from boleir.codegen.emit.walk import NODES, OTHER, OWN, Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind
-
-LEAST_LOG = "-1024.0"
-"""Stands for every logarithm of a decay below it, that of zero included: it decays to zero too."""
 
 
 def emit_staged_factors(context: Context, *, pdl: bool) -> EmittedKernel:
@@ -110,8 +107,8 @@ class _Factors(Walk):
             return
         w.origin("log-decay g, and c its sum over the path", place(log, plan.form.decay))
         tile = self.whole_vector(self.unknown, log, OTHER)
-        tile = f"tl.maximum({tile} * {LOG2_E}, {LEAST_LOG})"
-        w.let("g", f"tl.where({self.exists(self.unknown, OTHER)}, {tile}, 0.0)")
+        exists = self.exists(self.unknown, OTHER)
+        bounded_below(w, "g", f"tl.where({exists}, {tile} * {LOG2_E}, 0.0)")
         w.let("g_eighths", eighths("g"))
         w.let("g_rest", "g - g_eighths")
         for after in sum_times(plan):

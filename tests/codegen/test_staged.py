@@ -14,6 +14,7 @@ from boleir.codegen.interface import interface_of
 from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offline import CompilePool
 from boleir.codegen.pipeline import Lowered, lower
+from boleir.codegen.plan import NoKernel
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import InvalidSchedule, Schedule
 from boleir.codegen.targets import target
@@ -160,6 +161,17 @@ def test_other_schedules_are_refused_with_a_reason(field: str, value: Any, match
     schedule = {**BASE, "node_block": 16, field: value}
     with pytest.raises(InvalidSchedule, match=match):
         made("gated_oja", schedule=Schedule(**schedule))
+
+
+def test_scalars_of_several_convolved_inputs_are_refused() -> None:
+    text = """
+recurrence entangled(q: key, k: key, v: value, g: value)
+  q, k = silu(causal_conv(q, k, width=4))
+  S = S * exp(g) + (k^T q) * k v^T
+  out S^T q
+"""
+    with pytest.raises(NoKernel, match="entangled decays per value channel: all row scalars are"):
+        lower(boleir.parse(text), Shapes(1, 2, 32, 48, 16, 5))
 
 
 def test_staged_is_for_its_classes() -> None:

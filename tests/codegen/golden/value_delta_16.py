@@ -223,8 +223,8 @@ def factors(cu_nodes, vectors, folded, k, k_stride, rows, capacity, ancestors, d
         g_step = g_stride.to(tl.int32)
         g_full_reached = tl.load(g_rows + (node_reached * g_step)[:, None] + tl.arange(0, 64)[None, :],
             mask=inside_reached[:, None] & (tl.arange(0, 64) < D_V)[None, :], other=0.0).to(tl.float32)
-        g_local = tl.where(inside_reached[:, None], tl.maximum(g_full_reached * 1.4426950408889634, -1024.0),
-            0.0)
+        g_local = tl.where(inside_reached[:, None], g_full_reached * 1.4426950408889634, 0.0)
+        g_local = tl.where(g_local < -4096.0, -4096.0, g_local)
         g_eighths = tl.floor(g_local * 8.0 + 0.5) * 0.125
         g_rest = g_local - g_eighths
         c = c + g_eighths
