@@ -34,7 +34,7 @@ from boleir.codegen.plan import Operand
 from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Input
 
-ENTRIES = 16
+ENTRIES = 32
 """Entries of a tile that a thread holds during the walks."""
 
 WALK = -1

@@ -221,7 +221,7 @@ def mutants(
 
         pipeline.module_text = mutated  # type: ignore[assignment]
         given = TREES if trees is None else trees
-        made = harness(name, [1, 2, 32, 16], schedule, max(20, *map(len, given)))
+        made = harness(name, [1, 2, 64, 16], schedule, max(20, *map(len, given)))
         case = Case(keys="cosine", log_decay=-0.3)
         batch = made.batch(given, SLOTS[: len(given)], cases=[case] * len(given))
         error = made.output_error(batch, made.verify(batch)[0])

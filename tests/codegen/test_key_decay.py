@@ -31,7 +31,7 @@ BASE: dict[str, Any] = {
     "node_block": 32,
     "factor_warps": 1,
 }
-"""With one warp for the factors walks take 16 key channels at a time."""
+"""With one warp for the factors walks take 32 key channels at a time."""
 WIDE = {**BASE, "b_k": 32, "gates": "inline", "factor_warps": 4}
 """Walks take all key channels at once."""
 

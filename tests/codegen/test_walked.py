@@ -35,7 +35,7 @@ BASE: dict[str, Any] = {
     "node_block": 16,
     "factor_warps": 1,
 }
-"""Twenty nodes are two blocks; walks take 32 key channels at a time."""
+"""Twenty nodes are two blocks; walks take 64 key channels at a time."""
 ONE_BLOCK = {**BASE, "node_block": 32}
 TREE = random(28, seed=3, roots=2, max_depth=5)
 """Node 3 has descendants in both blocks, and there are others."""
@@ -52,7 +52,7 @@ BLOCKS: list[list[Any]] = [
     *([name, [1, 2, 24, 16], BASE, 40] for name in WALKED),
     ["kda", [1, 1, 16, 16], {**BASE, "solver": "inverse"}, 40],
     ["rwkv7", [1, 1, 16, 16], {**BASE, "commit": "factors"}, 40],
-    ["rwkv6", [1, 1, 16, 16], {**BASE, "node_block": 32}, 40],
+    ["rwkv6", [1, 1, 80, 16], {**BASE, "node_block": 32}, 40],
     ["micro_steps", [1, 1, 16, 16], {**BASE, "orientation": "nodes"}, 40],
     ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64}, 80],
     ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64, "solver": "inverse"}, 200],

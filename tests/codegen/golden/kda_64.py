@@ -271,40 +271,33 @@ def factors(
     decayed_0_rows = decayed + (head * capacity + first) * D_K
     decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=0), axis=0)
-    for chunk in range(0, 2):
-        channel = chunk * 64 + tl.arange(0, 64)
-        k_tile_walk = tl.load(k_rows + (node * k_step)[:, None] + channel[None, :], mask=inside[:, None],
-            other=0.0)
-        k_f32_walk = k_tile_walk.to(tl.float32)
-        q_tile_walk = tl.load(q_rows + (node * q_step)[:, None] + channel[None, :], mask=inside[:, None],
-            other=0.0)
-        q_f32_walk = q_tile_walk.to(tl.float32)
-        reached = tl.where(inside, node, -1)
-        passed = tl.full([NODE_BLOCK, 64], 1.0, tl.float32)
-        for _ in range(0, deepest + 1):
-            on_path = reached >= 0
-            parent = tl.load(parent_at + reached, mask=on_path, other=-1.0).to(tl.int32)
-            column = node * COLUMNS + reached
-            k_reached = tl.load(k_rows + (reached * k_step)[:, None] + channel[None, :],
-                mask=on_path[:, None], other=0.0).to(tl.float32)
-            k_decayed = passed * k_reached
-            tl.store(k_k_rows + column,
-                tl.load(k_k_rows + column, mask=on_path & (chunk > 0), other=0.0)
-                + tl.sum(k_f32_walk * k_decayed, axis=1), mask=on_path)
-            tl.store(q_k_rows + column,
-                tl.load(q_k_rows + column, mask=on_path & (chunk > 0), other=0.0)
-                + tl.sum(q_f32_walk * k_decayed, axis=1), mask=on_path)
-            gates_reached = tl.load(decayed_2_rows + (reached * D_K)[:, None] + channel[None, :],
-                mask=on_path[:, None], other=1.0)
-            passed = passed * gates_reached
-            reached = parent
-        # what reads the state, times the decays of its path
-        tl.store(decayed_0_rows + (node * D_K)[:, None] + channel[None, :], passed * k_f32_walk,
-            mask=inside[:, None])
-        tl.store(decayed_1_rows + (node * D_K)[:, None] + channel[None, :], passed * q_f32_walk,
-            mask=inside[:, None])
-        # the next chunk adds to what this one has stored
-        tl.debug_barrier()
+    channel = tl.arange(0, 128)
+    k_tile_walk = tl.load(k_rows + (node * k_step)[:, None] + channel[None, :], mask=inside[:, None],
+        other=0.0)
+    k_f32_walk = k_tile_walk.to(tl.float32)
+    q_tile_walk = tl.load(q_rows + (node * q_step)[:, None] + channel[None, :], mask=inside[:, None],
+        other=0.0)
+    q_f32_walk = q_tile_walk.to(tl.float32)
+    reached = tl.where(inside, node, -1)
+    passed = tl.full([NODE_BLOCK, 128], 1.0, tl.float32)
+    for _ in range(0, deepest + 1):
+        on_path = reached >= 0
+        parent = tl.load(parent_at + reached, mask=on_path, other=-1.0).to(tl.int32)
+        column = node * COLUMNS + reached
+        k_reached = tl.load(k_rows + (reached * k_step)[:, None] + channel[None, :], mask=on_path[:, None],
+            other=0.0).to(tl.float32)
+        k_decayed = passed * k_reached
+        tl.store(k_k_rows + column, tl.sum(k_f32_walk * k_decayed, axis=1), mask=on_path)
+        tl.store(q_k_rows + column, tl.sum(q_f32_walk * k_decayed, axis=1), mask=on_path)
+        gates_reached = tl.load(decayed_2_rows + (reached * D_K)[:, None] + channel[None, :],
+            mask=on_path[:, None], other=1.0)
+        passed = passed * gates_reached
+        reached = parent
+    # what reads the state, times the decays of its path
+    tl.store(decayed_0_rows + (node * D_K)[:, None] + channel[None, :], passed * k_f32_walk,
+        mask=inside[:, None])
+    tl.store(decayed_1_rows + (node * D_K)[:, None] + channel[None, :], passed * q_f32_walk,
+        mask=inside[:, None])
     # products that other threads have stored are read below
     tl.debug_barrier()
 
