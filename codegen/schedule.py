@@ -410,7 +410,9 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if shapes.max_nodes <= 64 and single:
         return split
     solver = "inverse" if single and plan.pairs else "horner"
+    # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
+    small_blocks = not single and plan.entangled is None
     return replace(
         split, fusion="walked", solver=solver, b_v=min(32, padded(shapes.d_v)), gates="prepare",
-        warps=4, node_block=nodes if single else min(32, nodes),
+        warps=4, node_block=min(32, nodes) if small_blocks else nodes,
     )  # fmt: skip

@@ -147,6 +147,15 @@ def test_the_default_is_walked_where_no_inverse_is_shared(nodes: int) -> None:
     assert made("kda", nodes).schedule.fusion == ("split" if nodes <= 64 else "walked")
 
 
+def test_entangled_scalars_have_one_block() -> None:
+    """k . p of two convolved keys is computed in place: at 64 nodes, too."""
+    text = WALKED["micro_steps"].replace(
+        "  k, p = l2norm", "  k, p = causal_conv(k, p, width=4)\n  k, p = l2norm"
+    )
+    found = lower(boleir.parse(text), Shapes(1, 2, 32, 32, 64, 5)).schedule
+    assert (found.node_block, found.gates) == (64, "inline")
+
+
 def test_kernels_and_their_order() -> None:
     one = ["prepare", "factors", "verify", "commit"]
     assert [kernel.name for kernel in made("micro_steps", 32).kernels] == one
