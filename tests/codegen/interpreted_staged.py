@@ -63,13 +63,13 @@ def targets_and_tracks(name: str, schedule: dict[str, Any]) -> dict[str, Any]:
 def strong_decays(name: str, schedule: dict[str, Any], gate: str) -> dict[str, float]:
     """Identical vectors; log decays from 0 to -100, all equal, mixed over the nodes, and drawn for
     every node and channel, which `gate` holds."""
-    made = harness(name, [1, 2, 32, 24], schedule, 40, 39)
+    made = harness(name, [1, 1, 32, 24], schedule, 40, 39)
     report = {}
     for decay in (*DECAYS, "mixed"):
         tree = shapes.random(24, seed=2, roots=2, max_depth=9)
         batch = made.batch([tree], [1], cases=[Case(keys="identical", log_decay=decay)], seed=6)
         report[str(decay)] = made.output_error(batch, made.verify(batch)[0])
-    trees = [shapes.chain(40), shapes.random(40, seed=1, roots=3, max_depth=9)]
+    trees = [shapes.chain(40), shapes.random(20, seed=1, roots=3, max_depth=9)]
     rng = np.random.default_rng(3)
     changed = []
     for request in made.samples(trees, [Case(keys="identical"), Case(keys="cosine")], 0):
@@ -79,6 +79,11 @@ def strong_decays(name: str, schedule: dict[str, Any], gate: str) -> dict[str, f
     batch = made.batch(trees, [3, 1], samples=changed)
     report["by channel"] = made.output_error(batch, made.verify(batch)[0])
     return report
+
+
+def for_each(function: str, names: list[str], **arguments: Any) -> list[Any]:
+    """A function of this module for several recurrences, in one process."""
+    return [globals()[function](name, **arguments) for name in names]
 
 
 def many_nodes(names: list[str], schedule: dict[str, Any]) -> list[dict[str, float]]:
