@@ -7,6 +7,7 @@ numbers move by the round-off of the precision plan: random recurrences may be i
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import replace
 from typing import Any
@@ -331,3 +332,28 @@ def path_of(parents: Any, node: int) -> list[int]:
         path.append(node)
         node = parents[node]
     return path
+
+
+MUTATIONS = {
+    "mask": (r"related = [^\n]*!= 0", "related = (node[:, None] <= node[None, :])"),
+    "scale": (r"decay = tl\.exp2\([^\n]*", "decay = 1.001"),
+}
+"""Changes of emitted text that a trial must notice."""
+
+
+def mutant(case: dict[str, Any], mutation: str) -> list[str]:
+    """What a trial says about a changed kernel."""
+    from boleir.codegen import pipeline
+
+    original, (pattern, text) = pipeline.module_text, MUTATIONS[mutation]
+
+    def mutated(*arguments: Any) -> str:
+        source, count = re.subn(pattern, text, original(*arguments))
+        assert count
+        return source
+
+    pipeline.module_text = mutated  # type: ignore[assignment]
+    try:
+        return trial(case)
+    finally:
+        pipeline.module_text = original
