@@ -9,13 +9,16 @@ meet. Only a common factor of several sums needs more than this: then sympy is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from hashlib import sha256
 from math import gcd, lcm
 from typing import Any, TypeAlias
 
+from boleir.errors import DerivationError
 from boleir.ir import Dot, Expr, Input, Kind
 
 Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
@@ -26,10 +29,40 @@ Rank: TypeAlias = tuple[int, bool, str]
 OPPOSITES: dict[int, Expr] = {}
 """Key of exp(x) -> exp(-x), for every exponential that has come up: their product is 1."""
 
+WORK = 2_000_000
+"""Products of terms that one derivation may take: some seconds; shipped recurrences take a
+hundredth."""
+_LEFT: ContextVar[list[int] | None] = ContextVar("work left", default=None)
+
 _SPELLED = 2000
 """Characters of a spelling that order terms; beyond, its digest does."""
 _RANKS: dict[int, Rank] = {}
 _KIND_ORDER = {Kind.HEAD: 0, Kind.KEY: 1, Kind.VALUE: 2, Kind.STATE: 3}
+
+
+class TooComplicated(DerivationError):
+    """A recurrence expands to more terms than a derivation may handle."""
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Raise `TooComplicated` once the algebra inside has taken more than `WORK`."""
+    token = _LEFT.set([WORK])
+    try:
+        yield
+    finally:
+        _LEFT.reset(token)
+
+
+def _spend(amount: int) -> None:
+    left = _LEFT.get()
+    if left is not None:
+        left[0] -= amount
+        if left[0] < 0:
+            raise TooComplicated(
+                "the recurrence expands to too many terms for a derivation",
+                mend="fewer steps per token; or make a repeated factor an input",
+            )
 
 
 def rank(expr: Expr) -> Rank:
@@ -88,6 +121,7 @@ class Poly:
 
     def __add__(self, other: Poly) -> Poly:
         terms = dict(self.terms)
+        _spend((len(terms) + len(other.terms)) // 8)
         for monomial, coefficient in other.terms.items():
             total = terms.pop(monomial, Fraction(0)) + coefficient
             if total:
@@ -102,6 +136,7 @@ class Poly:
 
     def __mul__(self, other: Poly) -> Poly:
         terms: dict[Monomial, Fraction] = {}
+        _spend(len(self.terms) * len(other.terms))
         for left, a in self.terms.items():
             for right, b in other.terms.items():
                 monomial = times(left, right)

@@ -12,6 +12,8 @@ from boleir.derive.algebra import (
     ZERO,
     Monomial,
     Poly,
+    TooComplicated,
+    bounded,
     constant,
     content,
     divide,
@@ -50,7 +52,17 @@ class _Pair:
 
 
 def assemble(recurrence: Recurrence) -> NormalForm:
-    """The normal form of a recurrence. Raises a `Refusal` for one outside the family."""
+    """The normal form of a recurrence. Raises a `Refusal` for one outside the family, and
+    `TooComplicated` for one that grows beyond reason."""
+    try:
+        with bounded():
+            return _assemble(recurrence)
+    except TooComplicated as error:
+        error.span = recurrence.update.span
+        raise
+
+
+def _assemble(recurrence: Recurrence) -> NormalForm:
     interpreter = Interpreter(recurrence)
     state = interpreter.values[recurrence.update.key]
     if isinstance(state, Tainted):

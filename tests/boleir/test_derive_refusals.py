@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from boleir.derive import refusals
+from boleir.derive.algebra import TooComplicated
 from boleir.derive.structure import require_low_rank
-from boleir.errors import DerivationError
+from boleir.errors import DerivationError, SpecError
 from tests.boleir.derive_support import form_of
 
 INPUTS = "q: key, k: key, v: value"
@@ -126,3 +129,26 @@ def test_rank_must_be_small_against_the_heads() -> None:
     require_low_rank(form, 32, 32)
     with pytest.raises(refusals.RankTooLarge, match="rank 2"):
         require_low_rank(form, 3, 32)
+
+
+def test_a_recurrence_that_grows_beyond_reason_is_refused_in_seconds() -> None:
+    steps = "\n".join(
+        f"S{n + 1} = S{n} + (k + {n + 1} * q) (b * (v - S{n}^T (k + {n + 1} * q)))^T"
+        for n in range(16)
+    )
+    body = f"S0 = exp(g) * S\n{steps}\nS = S16\nout S^T q"
+    start = time.perf_counter()
+    with pytest.raises(TooComplicated, match="too many terms") as caught:
+        form_of(body, "q: key, k: key, v: value, g: head, b: head")
+    assert time.perf_counter() - start < 20
+    assert caught.value.span is not None
+
+
+def test_deep_quotients_are_refused_before_they_are_expanded() -> None:
+    nested = "g"
+    for _ in range(29):
+        nested = f"b / (1 + {nested})"
+    start = time.perf_counter()
+    with pytest.raises(SpecError, match="nests deeper"):
+        form_of(f"S = exp({nested}) * S + k v^T\nout S^T q")
+    assert time.perf_counter() - start < 10
