@@ -80,6 +80,8 @@ class Interface:
     """Planes of float32 products [products, value_heads, nodes, columns] there; 0 for none."""
     columns: int
     """Entries of a row of products: the nodes of a request, filled up to whole blocks."""
+    signals: int
+    """Int32 counters per request with which programs of one launch wait for others; 0 for none."""
     unknowns: int
     """Float32 planes of unknowns [unknowns, nodes, value_heads * unknown_width]; 0 when they stay
     in registers."""
@@ -123,6 +125,7 @@ class Interface:
 def interface_of(lowered: Lowered) -> Interface:
     """The interface of emitted kernels."""
     from boleir.codegen.emit.commit_table import table_columns
+    from boleir.codegen.emit.signals import signals
     from boleir.codegen.request import DTYPES
 
     plan, shapes, context = lowered.plan, lowered.shapes, lowered.context
@@ -157,6 +160,7 @@ def interface_of(lowered: Lowered) -> Interface:
         folded_dtype=names[folded_dtype],
         vectors=_vectors(lowered),
         **_walked(lowered),
+        signals=signals(context),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
         unknown_width=shapes.d_k if plan.right else shapes.d_v,
         table=tuple(map(str, table_columns(context))),
@@ -187,7 +191,7 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     context, shapes = lowered.context, lowered.shapes
     if context.schedule.fusion == "staged":
         return shapes.value_heads * gram_count(lowered.plan) * shapes.max_nodes**2, "fp32"
-    if context.schedule.fusion != "split":
+    if not context.schedule.folds:
         return 0, "fp32"
     tiles = folded_tiles(context) * folded_pieces(context)
     per_head = tiles * context.schedule.node_block**2

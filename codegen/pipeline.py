@@ -9,6 +9,7 @@ from typing import Any
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.factors import emit_factors
+from boleir.codegen.emit.joined import emit_joined
 from boleir.codegen.emit.key_factors import emit_key_factors, emit_walked
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
@@ -139,6 +140,8 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         if context.plan.pairs:
             kernels += [emit_staged_factors(context, pdl=pdl), emit_unknowns(context, pdl=pdl)]
         kernels.append(emit_staged_values(context, pdl=pdl))
+    elif context.schedule.fusion == "joined":
+        kernels.append(emit_joined(context, pdl=pdl))
     elif context.schedule.fusion == "split":
         per_key = context.plan.key_decay is not None
         kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))

@@ -183,8 +183,8 @@ _RESERVED = frozenset(
     """
     B_K B_V COLUMNS CONV_CHANNELS D_K D_V GROUP MAX_NODES NODE_BLOCK NODE_BLOCKS VALUE_HEADS
     VALUE_TILES tl triton accepted ancestors batch capacity conv_weight cu_nodes decayed depths
-    folded mixed near out out_stride products rows slots state state_stride table target_slots
-    track_nodes track_slots unknowns vectors window window_stride
+    folded mixed near out out_stride products rows signals slots state state_stride table
+    target_slots track_nodes track_slots unknowns vectors window window_stride
     """.split()  # noqa: SIM905
 )
 """Names with a meaning of their own in emitted modules: inputs must not take them."""
@@ -195,13 +195,13 @@ _LOCALS = frozenset(
     channel channel_tile column count current decay decay_above decay_reached deepest depth
     earlier end entry erase erase_row erased exists finite first fold g g_eighths g_path
     g_pieces g_rest gain gate gates gates_reached gates_size going gram_rows h head here highest
-    highest_ identity in_tree inside inverse j k kept key key_head last layer left left_ length
-    level live lost minus_g minus_seen moved near new node node_block node_tile old on_path
+    highest_ identity in_tree inside inverse j k kept key key_head last launch layer left left_
+    length level live lost minus_g minus_seen moved near new node node_block node_tile old on_path
     out_row out_rows out_step out_tile own packed parent parent_decay passed passed_above path
     piece place poisoned program query_decayed reached read readout related request right row
-    scale share_ slot start state_rows state_tile step stored sums tap target_slot tile total
-    track_node track_slot tracked u unit v valid value value_tile vector_place vector_rows
-    weight window word word_index write_readout written
+    scale share_ signals_head slot start state_rows state_tile step stored sums systems tap
+    target_slot tile total track_node track_slot tracked u unit v valid value value_tile
+    vector_place vector_rows weight window word word_index write_readout written
     """.split()  # noqa: SIM905
 )
 """Variables of emitted kernels, without the numbers they may end in: row scalars leave them."""

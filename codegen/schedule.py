@@ -17,7 +17,7 @@ from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
 from boleir.errors import ScheduleError
 
-FUSIONS = ("fused", "split", "walked", "staged")
+FUSIONS = ("fused", "split", "joined", "walked", "staged")
 SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
@@ -54,9 +54,9 @@ class Schedule:
 
     fusion: str = "fused"
     """`fused`: one launch per layer. `split`: factors once per head, the solve among them, then
-    value tiles. `walked`: products once per head, where decays stand inside them; value tiles
-    solve. `staged`: factors, unknowns, values, for decays per value channel and updates from the
-    right."""
+    value tiles. `joined`: both in one launch, whose value tiles wait for the factors of their head.
+    `walked`: products once per head, where decays stand inside them; value tiles solve. `staged`:
+    factors, unknowns, values, for decays per value channel and updates from the right."""
     solver: str = "horner"
     """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`:
     (I+G)^-1 by cheap sweeps on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)...,
@@ -112,6 +112,11 @@ class Schedule:
         if unknown:
             raise InvalidSchedule(f"unknown schedule field {sorted(unknown)[0]!r}")
         return cls(**values)
+
+    @property
+    def folds(self) -> bool:
+        """Whether the solve is folded into the readout once per head, for all value tiles."""
+        return self.fusion in ("split", "joined")
 
 
 FEW_REQUESTS = 4
@@ -204,9 +209,10 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
         if getattr(schedule, name) > padded(size):
             given = getattr(schedule, name)
             raise InvalidSchedule(f"{name} {given} is above the padded size {padded(size)}")
-    if schedule.fusion == "split" and shapes.max_nodes > nodes:
+    if schedule.folds and shapes.max_nodes > nodes:
         raise InvalidSchedule(
-            f"split needs all {shapes.max_nodes} nodes in one block, node_block is {nodes}"
+            f"{schedule.fusion} needs all {shapes.max_nodes} nodes in one block, "
+            f"node_block is {nodes}"
         )
 
 
@@ -231,10 +237,10 @@ def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    if schedule.solver in ("inverse", "product") or schedule.fusion == "split":
+    if schedule.solver in ("inverse", "product") or schedule.folds:
         _check_shared(schedule, plan)
-    if schedule.fusion == "split":
-        _check_split(schedule)
+    if schedule.folds:
+        _check_folding(schedule)
     if schedule.solver == "levels" and plan.form.micro_steps > 1:
         steps = plan.form.micro_steps
         raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {steps}")
@@ -261,18 +267,20 @@ def _check_shared(schedule: Schedule, plan: Plan) -> None:
         )
 
 
-def _check_split(schedule: Schedule) -> None:
+def _check_folding(schedule: Schedule) -> None:
+    fusion = schedule.fusion
     if schedule.commit == "factors":
         raise InvalidSchedule(
-            "split folds the solve into the readout and has no U to store: commit must be replay"
+            f"{fusion} folds the solve into the readout and has no U to store: commit must be "
+            "replay"
         )
     if schedule.solver not in ("inverse", "product"):
         raise InvalidSchedule(
-            "split shares an inverse between value tiles: solver must be inverse or product"
+            f"{fusion} shares an inverse between value tiles: solver must be inverse or product"
         )
     if schedule.orientation != "values":
         raise InvalidSchedule(
-            "split is emitted with values on the M side only: orientation must be values"
+            f"{fusion} is emitted with values on the M side only: orientation must be values"
         )
 
 

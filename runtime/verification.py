@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from boleir.runtime.program import Program
 
 TREE = ("cu_nodes", "ancestors", "depths", "near")
-SCRATCH = ("mixed", "rows", "folded", "vectors", "decayed", "products", "unknowns")
+SCRATCH = ("mixed", "rows", "folded", "vectors", "decayed", "products", "signals", "unknowns")
 POOL = ("state", "window")
 
 _ADDRESS = torch.Tensor.data_ptr

@@ -28,8 +28,9 @@ class Scratch(NamedTuple):
     (vectors times their path's decays, where value channels decay apart); decayed, float32 [planes,
     value_heads, nodes, d_k] and products, float32 [planes, value_heads, nodes, columns] (decays,
     key vectors times those of their paths, products of each node with its ancestors, where key
-    channels decay apart); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k where updates
-    act from the right].
+    channels decay apart); signals, int32 (launches that left factors, and those whose factors were
+    used: only kernels may write them); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k
+    where updates act from the right].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -81,7 +82,9 @@ class Workspace:
             vectors = buffer(max_requests, face.vectors)
             decayed = buffer(face.decayed, face.value_heads, max_total_nodes, face.d_k)
             products = buffer(face.products, face.value_heads, max_total_nodes, face.columns)
-            return rows, folded, vectors, decayed, products, *([] if kept else [unknowns()])
+            counters = torch.zeros((max_requests, face.signals), dtype=torch.int32, device=device)
+            handed = rows, folded, vectors, decayed, products, counters
+            return *handed, *([] if kept else [unknowns()])
 
         common = handed_on()
         self._scratch = []

@@ -57,7 +57,7 @@ class Context:
     def key_walks(self) -> bool:
         """Whether decays per key channel are multiplied along the paths, with the products of
         vectors that they stand in."""
-        return self.plan.key_decay is not None and self.schedule.fusion in ("split", "walked")
+        return self.plan.key_decay is not None and self.schedule.fusion != "fused"
 
     @property
     def walk_planes(self) -> tuple[str, ...]:

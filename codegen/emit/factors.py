@@ -18,6 +18,7 @@ from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
+from boleir.codegen.emit.signals import announce
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
@@ -27,7 +28,6 @@ from boleir.codegen.topology_facts import sweeps_of_block
 from boleir.ir import Kind
 
 DECODE = """\
-program = tl.program_id(0)
 head = program % VALUE_HEADS
 request = program // VALUE_HEADS"""
 
@@ -62,7 +62,7 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     prepared = needs_prepare(tiles.context)
     if pdl and not prepared:
         w.line("tl.extra.cuda.gdc_wait()")
-    tiles.request(DECODE)
+    tiles.program(DECODE)
     tiles.channels()
     tiles.node_block(0)
     if tiles.rows_ready and not tiles.context.plan.mixed:
@@ -81,6 +81,8 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
 
 def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
     """The finished kernel."""
+    if context.schedule.fusion == "joined":
+        announce(w)
     return w.kernel(
         "factors",
         "Once per head: the system of the tree, solved and folded into the readout.",

@@ -24,6 +24,14 @@ class Frame:
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
+    def program(self, decode: str) -> None:
+        """The program's number, given to a part of a joined kernel, and what it works on."""
+        if self.context.schedule.fusion == "joined":
+            self.writer.arg("program", "i32")
+        else:
+            self.writer.let("program", "tl.program_id(0)")
+        self.request(decode)
+
     def request(self, decode: str) -> None:
         """Lines that find the program's head and request; `decode` assigns both."""
         w = self.writer

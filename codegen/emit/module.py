@@ -104,6 +104,7 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("vectors", _vectors(context)),
         ("decayed", f"fp32 {_decayed_shape(context)}: {', '.join(vector_names(context))}"),
         ("products", f"fp32 {_products_shape(context)}: {', '.join(product_names(context))}"),
+        ("signals", _signals(context)),
         ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * _unknown_width(context)}]: U"),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
@@ -132,7 +133,12 @@ def _planes(context: Context) -> list[str]:
         ["c", "c_rest", "g"] if plan.log_decay is not None else []
     )
     names += context.walk_planes
-    return names + (list(handover(context).names) if context.schedule.fusion == "split" else [])
+    return names + (list(handover(context).names) if context.schedule.folds else [])
+
+
+def _signals(context: Context) -> str:
+    shape = f"[B, {context.shapes.value_heads}, {1 + context.value_tiles}]"
+    return f"int32 {shape}: launches that left factors, and launches whose factors a tile used"
 
 
 def _unknown_width(context: Context) -> int:

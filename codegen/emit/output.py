@@ -6,7 +6,6 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.tiles import Tiles
 
 DECODE = """\
-program = tl.program_id(0)
 value_tile = program % VALUE_TILES
 head = program // VALUE_TILES % VALUE_HEADS
 request = program // (VALUE_TILES * VALUE_HEADS)"""

@@ -41,7 +41,7 @@ def prepared_planes(context: Context) -> int:
 def planes(context: Context) -> int:
     """All planes of the row buffer, those included that the factors kernel hands to the value
     kernel."""
-    handed = handed_planes(context) if context.schedule.fusion == "split" else 0
+    handed = handed_planes(context) if context.schedule.folds else 0
     return first_handed_plane(context) + handed
 
 

@@ -10,6 +10,7 @@ from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
+from boleir.codegen.emit.signals import expect, wait
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
@@ -27,7 +28,10 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles = Tiles(context, w)
     per_key = context.plan.key_decay is not None
     system = (WalkedSystem if per_key else System)(tiles, Precision(s.precision))
-    tiles.request(DECODE)
+    tiles.program(DECODE)
+    joined = s.fusion == "joined"
+    if joined:
+        expect(w)
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
@@ -42,6 +46,8 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     if pdl:
         w.section("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")
+    if joined:
+        wait(w)
     if per_key:
         products = _decayed_products(context, system, state)
     for number, name in enumerate(handover(context).names):

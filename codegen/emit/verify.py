@@ -99,7 +99,7 @@ class Fused:
         w = self.writer
         if self.wait == "start":
             w.line("tl.extra.cuda.gdc_wait()")
-        self.tiles.request(DECODE)
+        self.tiles.program(DECODE)
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         self.tiles.channels()
         for b in blocks:

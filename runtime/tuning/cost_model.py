@@ -101,9 +101,10 @@ def predict(
     total, before, resident = 0.0, 0.0, 0
     for work in works(schedule, plan, shapes, batch):
         us, resident = kernel_us(work, target, constants)
-        early = work.kernel == "values" and schedule.fusion == "split"
-        early = early and target.pdl and schedule.pdl
+        joined, pdl = schedule.fusion == "joined", target.pdl and schedule.pdl
+        early = work.kernel == "values" and schedule.folds and (joined or pdl)
         total += us - (min(before, us, constants.overlap) if early else 0.0)
+        total -= constants.start if work.kernel == "values" and joined else 0.0
         kernels[work.kernel] = before = us
     return Prediction(total, kernels, resident)
 

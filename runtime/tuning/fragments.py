@@ -76,8 +76,8 @@ def flag(default: bool, matters: Any = always) -> Fragment:
     return Fragment((False, True), default, matters)
 
 
-def _split(chosen: Chosen, shapes: Shapes) -> bool:
-    return bool(chosen["fusion"] == "split")
+def _folds(chosen: Chosen, shapes: Shapes) -> bool:
+    return chosen["fusion"] in ("split", "joined")
 
 
 def _fused(chosen: Chosen, shapes: Shapes) -> bool:
@@ -86,7 +86,7 @@ def _fused(chosen: Chosen, shapes: Shapes) -> bool:
 
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
     """There is a factors kernel."""
-    return not _fused(chosen, shapes)
+    return chosen["fusion"] in ("split", "staged")
 
 
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
@@ -107,8 +107,8 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "stages": powers(1, 2, 1, _loops),
     "commit": choice(COMMITS, _fused),
     "factor_warps": powers(1, 8, 4, _several),
-    "prefetch": flag(False, _split),
-    "path_sum": choice(PATH_SUMS, _split),
+    "prefetch": flag(False, _folds),
+    "path_sum": choice(PATH_SUMS, _folds),
     "precision": choice(("fp32",)),
 }
 """In the order in which they are decided; `pdl` follows from the target."""

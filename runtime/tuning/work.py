@@ -50,7 +50,7 @@ def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[W
         from boleir.runtime.tuning.staged_work import staged_works
 
         found += staged_works(schedule, plan, shapes, batch)
-    elif schedule.fusion == "split":
+    elif schedule.folds:
         found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
     else:
         if schedule.fusion == "walked":
@@ -152,6 +152,7 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
 
 def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     n = schedule.node_block
+    warps = schedule.warps if schedule.fusion == "joined" else schedule.factor_warps
     inverse, steps = _inverse(schedule, shapes)
     folding = 2 * n**3 * PASSES[schedule.precision]
     operand = max(n * min(schedule.b_k, shapes.d_k), n * n) * STAGED_BYTES[schedule.precision]
@@ -161,13 +162,13 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     return Work(
         "factors",
         batch * shapes.value_heads,
-        schedule.factor_warps,
+        warps,
         n,
         batch * shapes.value_heads * n * n * 2.0,
         _vectors(schedule, shapes, values=False) + read,
         operations + inverse + folding,
         steps + 3 + walked,
-        Footprint(operand, 5 * n * n, schedule.factor_warps),
+        Footprint(operand, 5 * n * n, warps),
         gated=n if schedule.gates == "inline" else 0,
     )
 

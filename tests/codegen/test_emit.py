@@ -35,6 +35,7 @@ SCHEDULES: dict[str, dict[str, Any] | None] = {
     "inline": {"gates": "inline", "orientation": "nodes", "commit": "factors"},
     "levels": {"solver": "levels", "b_k": 16},
     "split": {"fusion": "split", "solver": "inverse"},
+    "joined": {"fusion": "joined", "solver": "inverse"},
 }
 SMALL = {"b_v": 16, "b_k": 32, "node_block": 16}
 

@@ -46,7 +46,7 @@ def draw(name: str, rng: random.Random) -> dict[str, Any]:
         deepest = 5 if name in GROWING else 9
         depth = min(nodes - 1, deepest, rng.choice([0, 1, 3, 5, 9]))
         schedule = Schedule(
-            fusion=rng.choice(["fused", "fused", "split"]),
+            fusion=rng.choice(["fused", "fused", "split", "joined"]),
             solver=rng.choice(SOLVERS),
             b_v=rng.choice([16, 32]),
             b_k=rng.choice([16, 32]),

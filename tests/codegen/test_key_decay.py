@@ -32,6 +32,7 @@ BASE: dict[str, Any] = {
     "factor_warps": 1,
 }
 """With one warp for the factors walks take 32 key channels at a time."""
+JOINED = {**BASE, "fusion": "joined", "gates": "inline"}
 WIDE = {**BASE, "b_k": 32, "gates": "inline", "factor_warps": 4}
 """Walks take all key channels at once."""
 
@@ -40,6 +41,7 @@ def test_every_recurrence_agrees_with_the_walk(run_interpreted: Callable[..., An
     cases = [[name, [1, 2, 32, 24], BASE] for name in (*LIBRARY, *TEXTS)]
     cases += [[name, [1, 1, 32, 16], WIDE] for name in ("kda", "rwkv7", "one_vector")]
     cases += [[name, [2, 4, 60, 20], BASE] for name in ("kda", "rwkv6", "dplr")]
+    cases += [[name, [1, 2, 32, 24], JOINED] for name in ("kda", "rwkv6", "dplr")]
     reports = run_interpreted(f"{CHILD}:rounds_of_one", cases=cases)
     for case, report in zip(cases, reports, strict=True):
         assert report["output"] <= LIMIT, (case, report)

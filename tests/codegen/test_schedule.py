@@ -58,7 +58,10 @@ def test_a_good_schedule_passes() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"fusion": "none"}, "fusion must be one of fused, split, walked, staged, not 'none'"),
+        (
+            {"fusion": "none"},
+            "fusion must be one of fused, split, joined, walked, staged, not 'none'",
+        ),
         ({"solver": "lu"}, "solver must be one of horner"),
         ({"gates": "later"}, "gates must be one of"),
         ({"precision": "fp8"}, "precision must be one of"),

@@ -24,6 +24,7 @@ SCHEDULES = (
     {"gates": "inline"},
     {"fusion": "split", "solver": "inverse"},
     {"fusion": "split", "solver": "inverse", "gates": "inline"},
+    {"fusion": "joined", "solver": "inverse", "gates": "inline"},
 )
 
 

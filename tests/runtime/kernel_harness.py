@@ -349,6 +349,7 @@ class Harness:
 
 
 def poison(scratch: Sequence[torch.Tensor]) -> None:
-    """Fill buffers with NaN."""
+    """Fill buffers with NaN; counters of launches stay, since kernels rely on them."""
     for tensor in scratch:
-        tensor.fill_(float("nan"))
+        if tensor.is_floating_point():
+            tensor.fill_(float("nan"))

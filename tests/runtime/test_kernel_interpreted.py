@@ -37,12 +37,20 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "split inverse": {"fusion": "split", "solver": "inverse"},
     "split inverse, inline": {"fusion": "split", "solver": "inverse", "gates": "inline"},
     "split product": {"fusion": "split", "solver": "product"},
+    "joined": {"fusion": "joined", "solver": "inverse"},
+    "joined, inline": {"fusion": "joined", "solver": "inverse", "gates": "inline"},
 }
 RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
     "gated_delta_rule": ([1, 2, 24, 24], list(SCHEDULES)),
     "gdn": (
         [1, 3, 32, 16],
-        ["horner", "horner, inline gates", "split inverse", "inverse, two blocks, stored"],
+        [
+            "horner",
+            "horner, inline gates",
+            "split inverse",
+            "joined",
+            "inverse, two blocks, stored",
+        ],
     ),
 }
 """Shapes and schedules: all of them once, and with a convolution those that differ by it."""
@@ -130,7 +138,7 @@ def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -
 def test_outputs_depend_on_nothing_but_ancestors(
     recurrence: str, run_interpreted: Callable[..., Any]
 ) -> None:
-    names = ["horner, two blocks", "split inverse"]
+    names = ["horner, two blocks", "split inverse", "joined"]
     reports = run_interpreted(
         f"{CHILD}:invariance",
         recurrence=recurrence,
@@ -141,7 +149,7 @@ def test_outputs_depend_on_nothing_but_ancestors(
         assert all(report.values()), report
 
 
-@pytest.mark.parametrize("schedule", ["horner, inline gates", "split inverse"])
+@pytest.mark.parametrize("schedule", ["horner, inline gates", "split inverse", "joined, inline"])
 def test_rounds_follow_sequential_decoding(
     schedule: str, run_interpreted: Callable[..., Any]
 ) -> None:
