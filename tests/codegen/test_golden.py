@@ -10,6 +10,7 @@ import pytest
 import boleir
 from boleir.codegen.pipeline import lower
 from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule
 from boleir.codegen.targets import target
 from tests.codegen.staged_recurrences import TEXTS
 
@@ -21,6 +22,7 @@ MODULES: dict[str, tuple[str, Shapes]] = {
     "gdn_fused_16": ("gdn", Shapes(*QWEN, 16, 5)),
     "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
     "gdn_looped_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
+    "gated_delta_rule_joined_64": ("gated_delta_rule", Shapes(*QWEN, 64, 8)),
     "gated_delta_rule_32": ("gated_delta_rule", Shapes(*QWEN, 32, 8)),
     "gated_delta_rule_chain_8": ("gated_delta_rule", Shapes(*QWEN, 8, 7, parents=CHAIN)),
     "comba_16": ("comba", Shapes(4, 8, 64, 64, 16, 4)),
@@ -36,13 +38,16 @@ MODULES: dict[str, tuple[str, Shapes]] = {
     "value_delta_16": ("value_delta", Shapes(4, 4, 64, 64, 16, 4)),
 }
 """A name that is not the library's is one of the recurrences for the staged schedule."""
+JOINED = Schedule(fusion="joined", solver="inverse", gates="inline")
+SCHEDULES = {"gated_delta_rule_joined_64": JOINED}
+"""Schedules that are no defaults."""
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_emitted_modules_are_as_expected(name: str, request: pytest.FixtureRequest) -> None:
     recurrence, shapes = MODULES[name]
     made = boleir.parse(TEXTS[recurrence]) if recurrence in TEXTS else boleir.load(recurrence)
-    text = lower(made, shapes, target=target("sm_90")).text
+    text = lower(made, shapes, schedule=SCHEDULES.get(name), target=target("sm_90")).text
     path = GOLDEN / f"{name}.py"
     if request.config.getoption("--update-golden"):
         GOLDEN.mkdir(exist_ok=True)

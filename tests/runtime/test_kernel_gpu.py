@@ -39,12 +39,14 @@ class Variant:
     dtype: str = "bfloat16"
     batch: int = 1
     """What the default schedule is chosen for."""
+    joined: bool = False
+    """Factors and value tiles in one launch, instead of the default schedule."""
 
     def __str__(self) -> str:
         s = self.shape
         heads = f"{s.key_heads}:{s.value_heads}"
         formats = "" if self.dtype == "bfloat16" else f"-{self.dtype}"
-        tree = f"{self.nodes}-{self.depth}-b{self.batch}"
+        tree = f"{self.nodes}-{self.depth}-b{self.batch}{'-joined' if self.joined else ''}"
         return f"{self.recurrence}-{heads}-{s.d_k}x{s.d_v}-{tree}{formats}"
 
 
@@ -75,6 +77,10 @@ VARIANTS = (
     Variant("kda", Shape(4, 4, 128, 128), 64, 8),
     Variant("kda", Shape(4, 4, 128, 128), 64, 24, batch=16),
     Variant("kda", Shape(1, 2, 60, 32), 16, 5),
+    Variant("kda", Shape(1, 2, 64, 96), 200, 9),
+    Variant("kda", QWEN, 64, 8, joined=True),
+    Variant("gated_delta_rule", QWEN_9B, 64, 8, joined=True),
+    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, joined=True),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -88,6 +94,7 @@ DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
     Variant("gdn", Shape(1, 2, 64, 128), 17, 5, dtype="float32"),
 )
+JOINED = {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32}
 _MADE: dict[Variant, Harness] = {}
 
 
@@ -102,6 +109,7 @@ def harness(variant: Variant) -> Harness:
             max_depth=variant.depth,
             dtype=variant.dtype,
             batch=variant.batch,
+            schedule=JOINED if variant.joined else None,
             out_dtype="float32",
         )
     return _MADE[variant]
@@ -163,6 +171,7 @@ def test_outputs_and_states_agree_with_the_walk(variant: Variant, case: Case) ->
             assert made.window_is(batch, slot, request, end)
 
 
+TOGETHER = tuple(variant for variant in VARIANTS if variant.joined)
 PER_CHANNEL = (
     Variant("kda", Shape(4, 4, 128, 128), 64, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -170,7 +179,10 @@ PER_CHANNEL = (
 )
 
 
-@pytest.mark.parametrize("variant", [SMALL, LARGE, MANY, VARIANTS[3], *PER_CHANNEL], ids=str)
+SOME = (SMALL, LARGE, MANY, VARIANTS[3], *PER_CHANNEL, *TOGETHER)
+
+
+@pytest.mark.parametrize("variant", SOME, ids=str)
 def test_bits_depend_on_ancestors_alone(variant: Variant) -> None:
     made = harness(variant)
     whole = hostile(made, variant, 2, Case())
