@@ -130,7 +130,7 @@ def test_decays_per_channel_have_a_space_and_a_model(nodes: int) -> None:
     schedule = default_schedule(space.plan, space.shapes, 16)
     assert space.finished(space.canonical(schedule)) in space
     fusions = {point.fusion for point in islice(space, 0, 40000, 11)}
-    assert fusions == ({"split", "walked"} if nodes <= 64 else {"walked"})
+    assert fusions == ({"split", "joined", "walked"} if nodes <= 64 else {"walked"})
     found = predict(schedule, space.plan, space.shapes, SM_90, 16)
     kernels = (
         ["prepare", "factors", "values"]
