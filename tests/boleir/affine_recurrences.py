@@ -1,13 +1,19 @@
 """Seeded random recurrences of the affine family, written as text: decays, reads and writes in any
-order and number, micro-steps, gains, bonus terms, left and right acting."""
+order and number, micro-steps, gains, bonus terms, left and right acting.
+
+`random_body` has the axes of one update; `wide_body` puts parameters of the layer, decays of the
+whole update, simultaneous pairs, bonuses and outputs before the update around one. `prove` runs
+thousands of them."""
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 
 import boleir as bole
 from boleir.ir import Recurrence
+from tests.boleir.derive_support import used_inputs
 
 HEADS = ("a", "b", "2", "0.5", "exp(a)", "sigmoid(b)", "(a + b)", "(1 - a)", "k^T p", "a / (1 + b)")
 KEYS = ("k", "p", "q", "b * k", "(k + a * p)", "(k - p)", "k * p", "-p", "l2norm(k)")
@@ -84,16 +90,56 @@ def _write(rng: random.Random, what: str, right: bool) -> str:
     return f"({rng.choice(KEYS)}) ({what})^T"
 
 
-def random_recurrence(seed: int) -> Recurrence:
+LAYER = "A: head, D: head, u: key, s: value"
+BEFORE = ("a = a - exp(A)", "k = sigmoid(u) * k", "v = v + s")
+"""What parameters of a layer do to the inputs of a token."""
+AROUND = (
+    "({}) * exp(h)",
+    "({}) * sigmoid(s)",
+    "exp(A) * ({})",
+    "sigmoid(u) * ({})",
+    "exp(g) * ({})",
+)
+"""Decays of the whole update."""
+BESIDE = (" + (q^T (u * k)) * v", " + D * v", " + (q^T p) * w", " + (q^T k) * (b * v)")
+"""Bonuses and skip connections of an output."""
+
+
+def wide_body(seed: int) -> str:
+    """A random body with more around it: parameters of the layer, a decay of the whole update, a
+    pair that reads the parent's state beside all others, a bonus, an output before the update."""
+    rng = random.Random(f"wide {seed}")
+    *lines, out = random_body(seed).splitlines()
+    right = any(re.search(r"[ (](S|T\d) \(", line) for line in lines)
+    if rng.random() < 0.2:
+        lines.insert(0, rng.choice(BEFORE))
+    if rng.random() < 0.2:
+        lines[-1] = f"S = {rng.choice(AROUND).format(lines[-1].removeprefix('S = '))}"
+    if rng.random() < 0.2:
+        pair = _unknown(rng, ["S"], [], right)
+        written = f"({pair}) ({rng.choice(VALUES)})^T" if right else _write(rng, pair, right)
+        lines[-1] += f" + {written}"
+    if rng.random() < 0.25:
+        out += rng.choice(BESIDE)
+    lines.insert(0 if rng.random() < 0.15 else len(lines), out)
+    return "\n".join(lines)
+
+
+def random_recurrence(seed: int, body: Callable[[int], str] = random_body) -> Recurrence:
     """The parsed recurrence, its signature cut down to the inputs that occur. A draw that the
     language refuses (a name that is never read) is replaced by the next one."""
     for attempt in range(100):
-        body = random_body(1000 * seed + attempt)
-        declared = [item.strip() for item in INPUTS.split(",")]
-        used = [x for x in declared if re.search(rf"(?<!\w){x.partition(':')[0]}(?![\w(])", body)]
-        lines = "\n".join(f"  {line}" for line in body.splitlines())
+        drawn = body(1000 * seed + attempt)
+        lines = "\n".join(f"  {line}" for line in drawn.splitlines())
+        token, layer = used_inputs(drawn, INPUTS), used_inputs(drawn, LAYER)
+        signature = f"{token}; {layer}" if layer else token
         try:
-            return bole.parse(f"recurrence r{seed}({', '.join(used)})\n{lines}\n")
+            return bole.parse(f"recurrence r{seed}({signature})\n{lines}\n")
         except bole.SpecError:
             continue
     raise AssertionError(f"no recurrence for seed {seed}")
+
+
+def wide_recurrence(seed: int) -> Recurrence:
+    """A draw of `wide_body`, parsed."""
+    return random_recurrence(seed, wide_body)

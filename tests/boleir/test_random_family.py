@@ -1,0 +1,32 @@
+"""A sample of the random recurrences that `tests.boleir.prove` runs by the thousand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.boleir.prove import PROVED, REFUSED, Outcome, outcome
+
+SEEDS = range(60)
+OUTSIDE = {"ElementwiseDecay", "TwoSided"}
+"""What a draw may be refused for: it has gates on both sides, or low-rank parts on both."""
+
+draw = cache(outcome)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_draws_are_proved_or_lie_outside(seed: int) -> None:
+    found: Outcome = draw(seed)
+    inside = found.verdict == PROVED
+    outside = found.verdict == REFUSED and found.detail in OUTSIDE
+    assert inside or outside, f"{found.detail}\n{found.recurrence}"
+
+
+def test_the_sample_covers_the_axes() -> None:
+    met = frozenset[str]().union(*(draw(seed).axes for seed in SEEDS))
+    wanted = {f"{n} pairs" for n in range(3)} | {f"{n} writes" for n in range(3)}
+    wanted |= {f"decay {kind}" for kind in ("number", "head", "key", "value")}
+    wanted |= {"left", "right", "gain", "micro-steps", "read before a decay", "two-sided gate"}
+    wanted |= {"output before the update", "output gain", "direct"}
+    assert wanted <= met
