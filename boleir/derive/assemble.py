@@ -278,7 +278,7 @@ class _Assembly:
             or form
         )
         if len(_collect(form)) != 1:
-            form = recognise(form, known, self.side, by_reads=True)
+            form = self._recognised_by_reads(form, known)
         reads = _collect(form)
         if len(reads) != 1:
             raise ReadoutNotSupported(node)
@@ -299,6 +299,20 @@ class _Assembly:
             direct=self.canon.expr(direct) if direct else None,
             gain=gain,
         )
+
+    def _recognised_by_reads(self, form: Affine, known: dict[int, Affine]) -> Affine:
+        """`form` with the unknowns that its readings hold, also behind a gain of the output."""
+        plain = recognise(form, known, self.side, by_reads=True)
+        for gain in () if len(_collect(plain)) == 1 else form.reads:
+            common = term(gain)
+            gained = {r: f.scaled(common, self.side) for r, f in known.items() if not f.refs}
+            found = recognise(form, gained, self.side, by_reads=True)
+            if len(_collect(found)) == 1:  # what was found stands for `gain` times an unknown
+                before, after = form.refs, found.refs
+                more = {r: after.get(r, ZERO) - before.get(r, ZERO) for r in gained}
+                added = {r: c * common for r, c in more.items() if c}
+                return Affine(found.free, found.reads, merged(before, added))
+        return plain
 
     def _share_direct(
         self, free: Poly, read: _Read, weights: dict[int, Poly], writes: list[tuple[int, Poly]]

@@ -6,6 +6,9 @@ from functools import cache
 
 import pytest
 
+from boleir.check.proof import prove
+from boleir.derive.derive import derive
+from tests.boleir.affine_recurrences import random_recurrence
 from tests.boleir.prove import PROVED, REFUSED, Outcome, outcome
 
 SEEDS = range(60)
@@ -30,3 +33,13 @@ def test_the_sample_covers_the_axes() -> None:
     wanted |= {"left", "right", "gain", "micro-steps", "read before a decay", "two-sided gate"}
     wanted |= {"output before the update", "output gain", "direct"}
     assert wanted <= met
+
+
+MENDED = (1250, 2422)
+"""Outputs that read an intermediate state behind gains, and writes that partly cancel: refused
+once."""
+
+
+@pytest.mark.parametrize("seed", MENDED)
+def test_what_was_refused_once_is_proved(seed: int) -> None:
+    assert prove(derive(random_recurrence(seed)), trees=3, seed=seed).passed
