@@ -160,11 +160,11 @@ def _check_key_decay(schedule: Schedule, plan: Plan) -> None:
     if plan.key_decay is None and schedule.fusion == "walked":
         raise InvalidSchedule(
             f"walked keeps products that decays per key channel stand in, {plan.name} has none: "
-            "fusion must be fused or split"
+            "fusion must be fused, split or joined"
         )
     if plan.key_decay is not None and schedule.fusion == "fused":
         raise InvalidSchedule(
-            f"{plan.name} decays per key channel: fusion must be split or walked, not fused"
+            f"{plan.name} decays per key channel: fusion must be split, joined or walked, not fused"
         )
 
 
@@ -174,7 +174,7 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         raise InvalidSchedule(
             f"staged is for updates from the right and decays per value channel; {plan.name} has "
             "neither",
-            mend="fusion fused or split",
+            mend="fusion fused, split or joined",
         )
     what = "acts from the right" if plan.right else "decays per value channel"
     if plan.entangled is not None:

@@ -65,34 +65,15 @@ class Workspace:
         self.max_total_nodes = max_total_nodes
         self.layers = layers
         self.device = device
-        activation = getattr(torch, face.dtype)
-
-        def buffer(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-            return torch.empty(shape, dtype=dtype, device=device)
-
-        wide = face.value_heads * face.unknown_width
-        kept = "unknowns" in face.table  # else only blocks of one verification exchange them
-
-        def unknowns() -> torch.Tensor:
-            return buffer(face.unknowns, max_total_nodes, wide)
-
-        def handed_on() -> tuple[torch.Tensor, ...]:
-            rows = buffer(face.planes, face.value_heads, max_total_nodes)
-            folded = buffer(max_requests, face.folded, dtype=getattr(torch, face.folded_dtype))
-            vectors = buffer(max_requests, face.vectors)
-            decayed = buffer(face.decayed, face.value_heads, max_total_nodes, face.d_k)
-            products = buffer(face.products, face.value_heads, max_total_nodes, face.columns)
-            counters = torch.zeros((max_requests, face.signals), dtype=torch.int32, device=device)
-            handed = rows, folded, vectors, decayed, products, counters
-            return *handed, *([] if kept else [unknowns()])
-
-        common = handed_on()
+        self._keeps_unknowns = "unknowns" in face.table
+        """Else only blocks of one verification exchange them."""
+        common = self._handed_on()
         self._scratch = []
         self._kept: list[torch.Tensor] = []
         for _ in range(layers):
-            own = [buffer(max_total_nodes, face.conv_channels, dtype=activation)]
-            own += [unknowns()] if kept else []
-            tensors = (own[0], *(common if share else handed_on()), *own[1:])
+            mixed = self._buffer(max_total_nodes, face.conv_channels, dtype=face.dtype)
+            own = [mixed, *(self._unknowns() if self._keeps_unknowns else ())]
+            tensors = (own[0], *(common if share else self._handed_on()), *own[1:])
             self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
             self._kept += own
         self.nothing = torch.full((max_requests,), -1, dtype=torch.int32, device=device)
@@ -102,6 +83,27 @@ class Workspace:
         """By layer and `boleir.runtime.verification`: the last call, ready to be repeated."""
         self.checked: dict[tuple[object, ...], Any] = {}
         """Combinations of arguments that have been checked."""
+
+    def _buffer(self, *shape: int, dtype: str = "float32") -> torch.Tensor:
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
+
+    def _unknowns(self) -> tuple[torch.Tensor, ...]:
+        face = self.face
+        width = face.value_heads * face.unknown_width
+        return (self._buffer(face.unknowns, self.max_total_nodes, width),)
+
+    def _handed_on(self) -> tuple[torch.Tensor, ...]:
+        """What only the kernels of one layer hand to each other, in the order of `Scratch`."""
+        face, requests, nodes = self.face, self.max_requests, self.max_total_nodes
+        return (
+            self._buffer(face.planes, face.value_heads, nodes),
+            self._buffer(requests, face.folded, dtype=face.folded_dtype),
+            self._buffer(requests, face.vectors),
+            self._buffer(face.decayed, face.value_heads, nodes, face.d_k),
+            self._buffer(face.products, face.value_heads, nodes, face.columns),
+            torch.zeros((requests, face.signals), dtype=torch.int32, device=self.device),
+            *(() if self._keeps_unknowns else self._unknowns()),
+        )
 
     def layer(self, index: int) -> Scratch:
         """Buffers of one layer. Raises `LaunchError` when there is none of that number."""

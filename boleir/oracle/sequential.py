@@ -13,21 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from boleir.ir import (
-    Add,
-    Div,
     Expr,
     Kind,
-    Mul,
     Neg,
     Outer,
     Previous,
     Read,
     ReadKey,
     Recurrence,
-    Sub,
     walk,
 )
-from boleir.oracle.values import Array, Field, Floats, Inputs, Values, repeat_heads
+from boleir.oracle.values import Array, Field, Floats, Inputs, Values, arithmetic, repeat_heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +132,7 @@ class _Step:
             part if kind is Kind.STATE else self._diagonal(part, kind)
             for part, kind in zip(parts, kinds, strict=True)
         )
-        match expr:
-            case Add():
-                return left + right
-            case Sub():
-                return left - right
-            case Mul():
-                return left * right
-            case Div():
-                return left / right
-        raise TypeError(f"no value for {type(expr).__name__}")
+        return arithmetic(expr, left, right)
 
     def _vector(self, value: Array, kind: Kind) -> Array:
         width = self.values.d_k if kind is Kind.KEY else self.values.d_v

@@ -249,7 +249,11 @@ def combine(node: Expr, parts: list[Array], widened: Any) -> Array:
             kind = node.children[0].kind
             left, right = aligned(*(widened(part, kind) for part in parts))
             return (left * right).sum(axis=-1, keepdims=True)
-    left, right = aligned(*parts)
+    return arithmetic(node, *aligned(*parts))
+
+
+def arithmetic(node: Expr, left: Array, right: Array) -> Array:
+    """A sum, difference, product or quotient, entry by entry."""
     match node:
         case Add():
             return left + right

@@ -16,8 +16,8 @@ from boleir.codegen.emit.factors import (
     open_kernel,
 )
 from boleir.codegen.emit.key_vectors import readers
+from boleir.codegen.emit.key_walks import PathTiles, WalkedSystem, Walks
 from boleir.codegen.emit.precision import Precision
-from boleir.codegen.emit.walks import PathTiles, WalkedSystem, Walks
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.rewrite import head_factors
 from boleir.ir import Kind

@@ -8,6 +8,7 @@ Decays of the unknowns' channels stay outside: of those the sums of logarithms a
 from __future__ import annotations
 
 from boleir.codegen.emit.context import LOG2_E, Context, place
+from boleir.codegen.emit.groups import OTHER, OWN
 from boleir.codegen.emit.staged import (
     gram_at,
     gram_rows,
@@ -19,7 +20,7 @@ from boleir.codegen.emit.staged import (
 )
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import bounded_below, eighths
-from boleir.codegen.emit.walk import NODES, OTHER, OWN, Walk, passed, walk_tiles
+from boleir.codegen.emit.walk import NODES, Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind

@@ -10,13 +10,14 @@ values.
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place
+from boleir.codegen.emit.groups import OTHER, OWN
 from boleir.codegen.emit.output import output_rows
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.staged import sources, unknown_rows
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import TERM, bracket, product
-from boleir.codegen.emit.walk import NODES, OTHER, OWN, Walk, passed, walk_tiles
+from boleir.codegen.emit.walk import NODES, Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind

@@ -7,6 +7,7 @@ from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL, piece_at
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
 from boleir.codegen.emit.key_vectors import Reader, readers
+from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
@@ -16,7 +17,6 @@ from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
-from boleir.codegen.emit.walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.naming import leaf
 from boleir.ir import Kind

@@ -11,6 +11,7 @@ other; `looped` has the form for many blocks.
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, unknown_place
+from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import (
     DECODE,
     WAITING,
@@ -27,7 +28,6 @@ from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
-from boleir.codegen.emit.walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, WritePlan
 from boleir.codegen.topology_facts import alive

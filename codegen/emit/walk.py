@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from boleir.codegen.emit.context import Context, place
-from boleir.codegen.emit.groups import OTHER, OWN, GroupTiles, grouped, split_program
+from boleir.codegen.emit.groups import OTHER, GroupTiles, grouped, split_program
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.schedule import padded
@@ -72,10 +72,8 @@ class Walk(GroupTiles):
         w.section("every node walks up its path; what it reads has decayed by what it has passed")
         own = "~(1 << (node & 63).to(tl.int64))"
         for word in range(words):
-            at = f"(first + node) * {words} + {word}" if words > 1 else "first + node"
-            load = f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)"
             keep = f"tl.where(node // 64 == {word}, {own}, -1)" if words > 1 else own
-            w.let(f"left_{word}", f"{load} & {keep}")
+            w.let(f"left_{word}", f"{ancestor_word(w, word, words)} & {keep}")
         at = f"{w.arg('depths', '*i32')} + first + node"
         w.let("deepest", f"tl.max(tl.load({at}, mask=inside, other=-1), axis=0)")
         w.let("node_reached", "tl.where(inside, node, -1)")
@@ -118,13 +116,11 @@ class Walk(GroupTiles):
         return f"tl.where({self.exists(kind, OTHER)}, {tile}, 1.0)"
 
     def _move_up(self) -> None:
-        """To the nearest ancestor that is left: the highest bit. Without the bit below the
-        highest, rounding to a float keeps the exponent."""
+        """To the nearest ancestor that is left: the highest bit."""
         w, words = self.writer, self.whole.shapes.words
         for word in range(words):
             left = f"left_{word}"
-            bits = f"({left} & ~({left} >> 1)).to(tl.float32).to(tl.int32, bitcast=True)"
-            w.let(f"highest_{word}", f"({bits} >> 23) - 127")
+            w.let(f"highest_{word}", f"({isolated_highest(left)} >> 23) - 127")
         reached = "-1"
         for word in range(words):
             # the sign bit is node 63, an ancestor only where there are nodes in the next word
@@ -149,4 +145,14 @@ def passed(after_decay: bool) -> str:
     return "passed" if after_decay else "passed_above"
 
 
-__all__ = ["NODES", "OTHER", "OWN", "Walk", "passed", "walk_tiles"]
+def ancestor_word(w: Writer, word: int, words: int) -> str:
+    """A load of one of the words with the ancestors of the program's nodes, themselves included;
+    text."""
+    at = f"(first + node) * {words} + {word}" if words > 1 else "first + node"
+    return f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)"
+
+
+def isolated_highest(bits: str) -> str:
+    """The float32, seen as an int32, whose exponent is the number of the highest bit of an int64:
+    without the bit below the highest, rounding to a float keeps the exponent; text."""
+    return f"({bits} & ~({bits} >> 1)).to(tl.float32).to(tl.int32, bitcast=True)"

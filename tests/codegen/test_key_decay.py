@@ -137,7 +137,9 @@ def test_the_default_is_the_split_schedule() -> None:
 
 
 def test_other_schedules_are_refused_with_a_reason() -> None:
-    with pytest.raises(InvalidSchedule, match="per key channel: fusion must be split or walked"):
+    with pytest.raises(
+        InvalidSchedule, match="per key channel: fusion must be split, joined or walked"
+    ):
         made("kda", schedule=Schedule(b_v=16, b_k=16, node_block=16))
 
 

@@ -29,6 +29,7 @@ from boleir.codegen.emit.key_vectors import (
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.walk import ancestor_word, isolated_highest, passed
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand
 from boleir.codegen.schedule import padded
@@ -120,11 +121,9 @@ class PathTiles(Tiles):
         w.let("own", "1 << (node & 63).to(tl.int64)")
         parent = "-1"
         for word in range(words):
-            at = f"(first + node) * {words} + {word}" if words > 1 else "first + node"
-            load = f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)"
             own = "own" if words == 1 else f"tl.where(node // 64 == {word}, own, 0)"
-            left = w.let(f"left_{word}", f"{load} & ~{own}")
-            high = f"({left} & ~({left} >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23"
+            left = w.let(f"left_{word}", f"{ancestor_word(w, word, words)} & ~{own}")
+            high = f"{isolated_highest(left)} >> 23"
             number = f"({high}) - {127 - 64 * word}".replace("- -", "+ ")
             if words > 1:  # the sign bit of a word before the last
                 number = f"tl.where({left} < 0, {64 * word + 63}, {number})"
@@ -182,7 +181,7 @@ class Walks:
         w.let("reached", "tl.where(inside, node, -1)")
         for after in self.times:
             ones = f"tl.full([NODE_BLOCK, {t.walk_width}], 1.0, tl.float32)"
-            w.let(_passed(after), ones)
+            w.let(passed(after), ones)
         deepest = "deepest" if shapes.parents is None else str(shapes.max_depth)
         with w.block(f"for _ in range(0, {deepest} + 1):"):
             w.let("on_path", "reached >= 0")
@@ -192,7 +191,7 @@ class Walks:
             self._move_up()
         w.comment("what reads the state, times the decays of its path")
         for reader in self.readers:
-            tile = f"{_passed(reader[1])} * {t.key(reader[0], 0, WALK)}"
+            tile = f"{passed(reader[1])} * {t.key(reader[0], 0, WALK)}"
             at = plane_tile(t, reader, WALK, 0)
             w.line(f"tl.store({at}, {tile}{plane_mask(t, WALK, 0)})")
 
@@ -203,7 +202,7 @@ class Walks:
         for base in self.written:
             row = w.temp(t.reached(base, "0.0"), f"{leaf(base)}_reached")
             for after in self.times:
-                decayed = w.temp(f"{_passed(after)} * {row}", f"{leaf(base)}_decayed")
+                decayed = w.temp(f"{passed(after)} * {row}", f"{leaf(base)}_decayed")
                 for reader in self.readers:
                     if reader[1] is after:
                         self._product(reader, base, decayed)
@@ -222,7 +221,7 @@ class Walks:
         gates = w.let("gates_reached", t.reached(decay, "1.0"))
         for after in self.times:
             own = f"tl.where((reached == node)[:, None], 1.0, {gates})"
-            w.let(_passed(after), f"{_passed(after)} * {gates if after else own}")
+            w.let(passed(after), f"{passed(after)} * {gates if after else own}")
         w.let("reached", "parent")
 
 
@@ -271,8 +270,3 @@ class WalkedSystem(System):
     def decay(self, b: int, a: int, after_decay: bool, scale: str | None, gram: str) -> str | None:
         """The scale of the written vectors alone: decays are in the products."""
         return None if scale is None else self.tiles.along(scale)
-
-
-def _passed(after_decay: bool) -> str:
-    """Variable of the decays that walks have passed, that of the node itself included or not."""
-    return "passed" if after_decay else "passed_above"
