@@ -184,7 +184,7 @@ def _float_findings(
     ]
 
 
-def _trust(form: ClosedForm, drawn: Sample, exact: Array, limit: float) -> Array:
+def trust(form: ClosedForm, drawn: Sample, exact: Array, limit: float) -> Array:
     """What errors of nodes count for: less than one where the recurrence itself, walked in float32,
     is beyond the limit, as where q^T k nearly vanishes and nothing else is read."""
     single = sequential(form.recurrence, **drawn.arguments, keep=(), field=Singles())
@@ -212,7 +212,7 @@ def _kernel_finding(
         run = kernel(drawn)
         errors = node_errors(run.output, walk.output, KERNEL_FLOOR)
         if errors.max(initial=0.0) > limit:
-            errors = errors * _trust(form, drawn, walk.output, limit)
+            errors = errors * trust(form, drawn, walk.output, limit)
         worst.take(errors, case, "output")
         if run.state is not None and drawn.accepted >= 0:
             reference = walk.states[drawn.accepted]
