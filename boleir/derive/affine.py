@@ -91,14 +91,14 @@ class Token:
         if form in self._index:
             return self._index[form], ONE
         for r, definition in enumerate(self.definitions):
-            multiple = self._multiple(form, definition)
+            multiple = self.multiple(form, definition)
             if multiple is not None:
                 return r, multiple
         self._index[form] = len(self.definitions)
         self.definitions.append(form)
         return self._index[form], ONE
 
-    def _multiple(self, form: Affine, definition: Affine) -> Poly | None:
+    def multiple(self, form: Affine, definition: Affine) -> Poly | None:
         """The scalar c with form = c * definition, for forms that read the state."""
         for gain, vector in definition.reads.items():
             c = divide(form.reads.get(gain, ZERO), vector)

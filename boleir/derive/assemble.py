@@ -71,14 +71,30 @@ def _assemble(recurrence: Recurrence) -> NormalForm:
         raise StateOutsideProducts(recurrence.update)
     if not state.decay:
         raise ForgetsParent(recurrence.update)
-    return _Assembly(recurrence, interpreter, state).form()
+    try:
+        return _Assembly(recurrence, interpreter, state).form()
+    except ReadoutNotSupported as refusal:
+        try:
+            return _Assembly(recurrence, interpreter, state, as_read=True).form()
+        except ReadoutNotSupported:
+            raise refusal from None
 
 
 class _Assembly:
     """The steps of `assemble`, which share the token's references and the decay."""
 
-    def __init__(self, recurrence: Recurrence, interpreter: Interpreter, state: State) -> None:
+    def __init__(
+        self,
+        recurrence: Recurrence,
+        interpreter: Interpreter,
+        state: State,
+        *,
+        as_read: bool = False,
+    ) -> None:
+        """`as_read`: unknowns are what the output reads, later decays in what they are written
+        along."""
         self.recurrence = recurrence
+        self.as_read = as_read
         self.interpreter = interpreter
         self.side = interpreter.side
         self.token: Token = interpreter.token
@@ -134,12 +150,26 @@ class _Assembly:
             if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
                 form = self.token.expand(form, frozenset())
             self.definitions[r] = form
+        if self.as_read:
+            self._take_as_read(full, readers)
         self._join()
         readers = frozenset(r for r in self.sealed if not self.definitions[r].is_free)
         order = sorted(readers, key=lambda r: (rank(emit(self.sealed[r])), r))
         for r, other in itertools.permutations(order, 2):
             if r in self.sealed and other in self.sealed and not self._depends(other, r):
                 self._couple(r, other)
+
+    def _take_as_read(self, full: dict[int, Affine], readers: frozenset[int]) -> None:
+        """Where the update writes c * x and the output reads x itself: x for c * x."""
+        output = self.interpreter.values[self.recurrence.output.key]
+        seen = set(output.refs) - set(self.sealed) if isinstance(output, Affine) else set()
+        for r, x in itertools.product(sorted(self.sealed), sorted(seen)):
+            read = self.token.expand(self.token.definitions[x], frozenset())
+            scalar = self.token.multiple(full[r], read)
+            if scalar and r not in self.meanings:
+                self.definitions[r] = self.token.expand(self.token.definitions[x], readers - {r})
+                self.sealed[r] = self.sealed[r] * scalar
+                self.meanings[r] = Affine(refs={r: scalar})
 
     def _join(self) -> None:
         """One reference for all that is written along one vector, and no number before that vector:
@@ -159,7 +189,9 @@ class _Assembly:
                 self.sealed[r] = write * constant(1 / size)
                 self.definitions[r] = self.definitions[r].scaled(constant(size), self.side)
                 meaning = self.meanings.get(r, Affine(refs={r: ONE}))
-                self.meanings[r] = Affine(meaning.free, {}, {r: constant(1 / size)})
+                self.meanings[r] = Affine(
+                    meaning.free, {}, {r: meaning.refs[r] * constant(1 / size)}
+                )
         self.definitions = {r: self._translated(form) for r, form in self.definitions.items()}
 
     def _absorb(self, free: int, r: int, ratio: Poly) -> None:
@@ -167,7 +199,7 @@ class _Assembly:
         added = self.definitions.pop(free).scaled(ratio, self.side)
         self.definitions[r] = self.definitions[r] + added
         known = self.meanings.get(r, Affine(refs={r: ONE}))
-        self.meanings[r] = Affine(known.free - added.free, {}, known.refs)
+        self.meanings[r] = Affine(known.free - added.free * known.refs[r], {}, known.refs)
         self.meanings[free] = Affine(self.token.definitions[free].free)
         del self.sealed[free]
 
