@@ -32,6 +32,8 @@ HIGHEST = {"float32": 1e30, "bfloat16": 1e30, "float16": 2e4}
 """Larger numbers are not compared: the formats of outputs and states end."""
 TAME = 1e6
 """States below this are far from an overflow, even where powers of G exceed its inverse."""
+LAUNCHES = (0, 1, 77, 2**31 - 1, -(2**31), -1)
+"""What counters of launches, which wrap, may have come to."""
 POOL = 9
 
 _ready = False
@@ -197,11 +199,15 @@ class Trial:
         """Other garbage in the workspace."""
         space = self.made.kernel.workspace(batch.tree.num_requests, batch.tree.num_nodes)
         for tensor in space.layer(0).tensors:
+            if not tensor.is_floating_point():  # counters, any number of launches ago
+                tensor.fill_(int(self.rng.choice(LAUNCHES)))
+                continue
             flat = tensor.reshape(-1).view(torch.uint8)
             flat.copy_(torch.from_numpy(self.rng.integers(0, 256, flat.numel(), dtype=np.uint8)))
-        again, _ = self.made.verify(batch, workspace=space)
-        if not torch.equal(bits(again), bits(out)):
-            self.faults.append("what lies in the workspace changes outputs")
+        for _ in range(2 if self.made.kernel.interface.signals else 1):
+            again, _ = self.made.verify(batch, workspace=space)
+            if not torch.equal(bits(again), bits(out)):
+                self.faults.append("what lies in the workspace changes outputs")
 
     def _others(self, drawn: list[Sample | None], out: torch.Tensor, cu: list[int]) -> None:
         """Everything apart from one path drawn anew: the request's other nodes, with their parents
