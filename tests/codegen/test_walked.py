@@ -55,7 +55,7 @@ BLOCKS: list[list[Any]] = [
     ["rwkv6", [1, 1, 80, 16], {**BASE, "node_block": 32}, 40],
     ["micro_steps", [1, 1, 16, 16], {**BASE, "orientation": "nodes"}, 40],
     ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64}, 80],
-    ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64, "solver": "inverse"}, 200],
+    ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64, "solver": "inverse"}, 140],
     ["two_pairs", [1, 1, 16, 16], {**BASE, "node_block": 32}, 140],
 ]
 
@@ -184,7 +184,7 @@ def test_the_workspace_holds_vectors_and_products() -> None:
 @pytest.mark.parametrize("name", ["kda", "micro_steps"])
 def test_kernels_compile_without_a_gpu(name: str, pool: CompilePool) -> None:
     jobs = []
-    for where in ("sm_80", "sm_90"):
+    for where in ("sm_80", "sm_90") if name == "kda" else ("sm_90",):
         lowered = made(name, 80, target=target(where))
         jobs += [Job(lowered.text, spec, target(where)) for spec in lowered.specs()]
     with ThreadPoolExecutor(2) as threads:

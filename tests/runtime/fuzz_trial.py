@@ -125,7 +125,8 @@ class Trial:
                 rows[node] = self.rng.choice([-100.0, -30.0, 0.0, 30.0, 80.0], rows[node].shape)
             elif twist in ("tiny", "large", "subnormal") and item.kind != "head":
                 rows[node] *= {"tiny": 1e-6, "large": 1e3, "subnormal": 1e-41}[twist]
-            inputs[item.name] = self.made.round(rows, item.name)
+            highest = torch.finfo(self.made.dtype(item.name)).max  # beyond it a number is infinite
+            inputs[item.name] = self.made.round(np.clip(rows, -highest, highest), item.name)
         return replace(request, inputs=inputs)
 
     # -- outputs ------------------------------------------------------------------------------
@@ -230,14 +231,15 @@ class Trial:
             self.faults.append(f"what is not on the path of request {b} node {node} changes bits")
 
     def _is_tame(self, request: Sample) -> bool:
-        """Whether no branch comes near an overflow: of float32, which would reach every node."""
+        """Whether no branch comes near an overflow: of float32, which would reach every node. A
+        walk that has overflowed to NaN, which compares with nothing, is not tame."""
         states = self.made.reference(request).states
-        return bool(max(np.abs(state).max() for state in states.values()) < TAME)
+        return bool(np.max([np.abs(state).max() for state in states.values()]) < TAME)
 
     def _redrawn(self, request: Sample, path: list[int]) -> Sample:
         count = len(request.parents)
         free = [n for n in range(count) if n not in path]
-        tokens = {item.name for item in self.made.kernel.interface.inputs}
+        tokens = [item.name for item in self.made.kernel.interface.inputs]
         inputs = dict(request.inputs)
         for name in tokens:
             rows = inputs[name].copy()
