@@ -55,7 +55,7 @@ BLOCKS: list[list[Any]] = [
     ["rwkv6", [1, 1, 80, 16], {**BASE, "node_block": 32}, 40],
     ["micro_steps", [1, 1, 16, 16], {**BASE, "orientation": "nodes"}, 40],
     ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64}, 80],
-    ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64, "solver": "inverse"}, 140],
+    ["kda", [1, 1, 16, 16], {**BASE, "node_block": 64, "solver": "inverse"}, 200],
     ["two_pairs", [1, 1, 16, 16], {**BASE, "node_block": 32}, 140],
 ]
 
