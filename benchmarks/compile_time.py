@@ -7,7 +7,6 @@ compiled (a stand-in takes the driver's place), and how long the candidates of a
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
@@ -23,6 +22,7 @@ import torch
 
 import boleir
 from benchmarks.host_time import StandIn, processor
+from benchmarks.result_file import keep
 from benchmarks.serving_shapes import LAYERS, TREE_ROWS, Row
 from boleir.codegen.artifact_folder import write
 from boleir.codegen.build import assemble
@@ -192,8 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--out", type=Path, default=RESULT)
     options = command.parse_args(sys.argv[1:] if arguments is None else arguments)
     found = report(options)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    keep(found, options.out)
     print(markdown(found))
     return 0
 

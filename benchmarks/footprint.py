@@ -7,7 +7,6 @@ buffers, for the layers and rows that are measured, and writes `results/footprin
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.floor import ACTIVATION_BYTES, STATE_BYTES, gate_elements
-from benchmarks.run import command_line
+from benchmarks.result_file import command_line, keep
 from benchmarks.serving_shapes import LAYERS, TREE_ROWS, LayerShape, Row
 from boleir.codegen.interface import Interface, interface_of
 from boleir.codegen.pipeline import lower
@@ -166,9 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = argparse.ArgumentParser(description=(__doc__ or "").split(":")[0])
     command.add_argument("--out", type=Path, default=RESULT)
     options = command.parse_args(arguments)
-    found = report(command_line(arguments).replace("benchmarks.run", "benchmarks.footprint"))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    found = report(command_line(arguments, "benchmarks.footprint"))
+    keep(found, options.out)
     print(markdown(found))
     return 0
 

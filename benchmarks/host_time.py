@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
-import json
 import platform
 import sys
 import time
@@ -22,6 +21,7 @@ from typing import Any
 import torch
 
 import boleir
+from benchmarks.result_file import keep
 from boleir.codegen.schedule import Schedule
 from boleir.runtime.call_records import Factors
 from boleir.runtime.kernel import Kernel
@@ -233,8 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = command.parse_args(arguments)
     options.command = "python -m benchmarks.host_time"
     found = report(options)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    keep(found, options.out)
     print(markdown(found))
     return 0
 

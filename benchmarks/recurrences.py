@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ import torch
 
 import boleir
 from benchmarks.protocol import Clock, copy_bandwidth, environment
+from benchmarks.result_file import command_line, keep
 from benchmarks.run import RESULTS, make_clock, rows_from
 from benchmarks.serving_shapes import LAYERS, LayerShape, Row
 from boleir.codegen.plan import NoKernel
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             if "failed" in case or case.get("wrong"):
                 what = case.get("failed", "wrong results")
                 print(f"{name} {row}: {what}", file=sys.stderr)
-            target.write_text(json.dumps(report, indent=1) + "\n")
+            keep(report, target)
             gc.collect()
             if options.device == "cuda":
                 torch.cuda.empty_cache()
@@ -162,9 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; non-zero when a recurrence failed or was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser().parse_args(arguments)
-    from benchmarks.run import command_line
-
-    options.command = command_line(arguments).replace("benchmarks.run", "benchmarks.recurrences")
+    options.command = command_line(arguments, "benchmarks.recurrences")
     if options.device == "cuda" and not torch.cuda.is_available():
         print("benchmarks.recurrences: no GPU found", file=sys.stderr)
         return 2

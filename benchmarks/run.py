@@ -18,6 +18,7 @@ from benchmarks.floor import floor_microseconds, stage_bytes, verify_operations
 from benchmarks.measure import measure
 from benchmarks.peers import peers_folder
 from benchmarks.protocol import Clock, CudaClock, HostClock, copy_bandwidth, environment
+from benchmarks.result_file import command_line, keep
 from benchmarks.serving_shapes import LAYERS, ROW_SETS, Kind, LayerShape, Row, layer_shape
 from benchmarks.warm import warm
 from benchmarks.workload import layer_count, make_workload
@@ -65,17 +66,6 @@ def run_case(
     }
 
 
-def command_line(arguments: Sequence[str]) -> str:
-    """The command that repeats a run, without the folders of the machine it ran on."""
-    kept, skip = ["python -m benchmarks.run"], False
-    for argument in arguments:
-        named = argument.split("=")[0] in ("--out", "--peers")
-        if not (skip or named):
-            kept.append(argument)
-        skip = named and "=" not in argument
-    return " ".join(kept)
-
-
 def make_clock(device: str) -> Clock:
     """The clock of `cuda` or `cpu`."""
     return CudaClock() if device == "cuda" else HostClock()
@@ -102,9 +92,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             report["cases"].append(case)
             for complaint in complaints(case):
                 print(complaint, file=sys.stderr)
-            options.out.mkdir(parents=True, exist_ok=True)
-            target = options.out / f"{options.name}.json"
-            target.write_text(json.dumps(report, indent=1) + "\n")
+            keep(report, options.out / f"{options.name}.json")
             gc.collect()
             if options.device == "cuda":
                 torch.cuda.empty_cache()

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.reading import RESULTS
+from benchmarks.result_file import keep
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG_BYTES = 300_000
@@ -247,7 +248,7 @@ def unpack(folder: Path, prefix: str, results: Path = RESULTS) -> list[Path]:
     for name, report in json.loads((folder / "results.json").read_text()).items():
         if report.get("cases"):
             target = results / f"{prefix}-{name}.json"
-            target.write_text(json.dumps(report, indent=1) + "\n")
+            keep(report, target)
             written.append(target)
     return written
 

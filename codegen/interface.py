@@ -162,7 +162,7 @@ def interface_of(lowered: Lowered) -> Interface:
         **_walked(lowered),
         signals=signals(context),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
-        unknown_width=shapes.d_k if plan.right else shapes.d_v,
+        unknown_width=shapes.width(plan.unknown),
         table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
         aligned=_aligned_strides(lowered),

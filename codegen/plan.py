@@ -129,6 +129,16 @@ class Plan:
         return self.form.side == "right"
 
     @property
+    def written(self) -> Kind:
+        """The side that vectors are written along: the other one has the unknowns."""
+        return Kind.VALUE if self.right else Kind.KEY
+
+    @property
+    def unknown(self) -> Kind:
+        """The side of the unknowns."""
+        return Kind.KEY if self.right else Kind.VALUE
+
+    @property
     def staged(self) -> bool:
         """Whether one inverse per head, or an exact product of vectors, does not do: updates from
         the right, and decays per value channel."""

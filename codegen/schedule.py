@@ -336,10 +336,15 @@ def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
     )
 
 
+def unknown_tile(schedule: Schedule, plan: Plan) -> int:
+    """Channels of the unknowns in one tile."""
+    return schedule.b_k if plan.right else schedule.b_v
+
+
 def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
     """Least needs of one program of the unknowns kernel, or of the value kernel where those are
     more."""
-    channels = schedule.b_k if plan.right else schedule.b_v
+    channels = unknown_tile(schedule, plan)
     nodes, walking = schedule.node_block, 16
     kept = len(plan.pairs) + sum(pair.gain is not None for pair in plan.pairs)
     kept += 3 if plan.unknown_log_decay is not None else 1

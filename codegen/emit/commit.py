@@ -25,7 +25,7 @@ def commit_tile(context: Context) -> int:
 
 
 def _unknown_channels(context: Context) -> int:
-    return context.shapes.d_k if context.plan.right else context.shapes.d_v
+    return context.shapes.width(context.plan.unknown)
 
 
 def commit_programs(context: Context) -> int:
@@ -154,8 +154,7 @@ class _Commit:
         """Whether tiles reach beyond the last channel of a side."""
         c = self.context
         size = c.shapes.width(kind)
-        tiled = (kind is Kind.KEY) is c.plan.right
-        return size % (commit_tile(c) if tiled else padded(size)) != 0
+        return size % (commit_tile(c) if kind is c.plan.unknown else padded(size)) != 0
 
     def _outside(self) -> None:
         """Pointers and parameters are loaded once, outside the loop."""

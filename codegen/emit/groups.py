@@ -52,12 +52,12 @@ class GroupTiles(Tiles):
     @property
     def written(self) -> Kind:
         """The side that vectors are written along: the other one has the unknowns."""
-        return Kind.VALUE if self.context.plan.right else Kind.KEY
+        return self.context.plan.written
 
     @property
     def unknown(self) -> Kind:
         """The side of the unknowns."""
-        return Kind.KEY if self.context.plan.right else Kind.VALUE
+        return self.context.plan.unknown
 
     def width(self, kind: Kind) -> str:
         """The constant that holds the channels of a side."""

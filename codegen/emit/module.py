@@ -105,7 +105,10 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("decayed", f"fp32 {_decayed_shape(context)}: {', '.join(vector_names(context))}"),
         ("products", f"fp32 {_products_shape(context)}: {', '.join(product_names(context))}"),
         ("signals", _signals(context)),
-        ("unknowns", f"fp32 [{len(plan.pairs)}, capacity, {heads * _unknown_width(context)}]: U"),
+        (
+            "unknowns",
+            f"fp32 [{len(plan.pairs)}, capacity, {heads * shapes.width(plan.unknown)}]: U",
+        ),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
     ]
@@ -139,10 +142,6 @@ def _planes(context: Context) -> list[str]:
 def _signals(context: Context) -> str:
     shape = f"[B, {context.shapes.value_heads}, {1 + context.value_tiles}]"
     return f"int32 {shape}: launches that left factors, and launches whose factors a tile used"
-
-
-def _unknown_width(context: Context) -> int:
-    return context.shapes.d_k if context.plan.right else context.shapes.d_v
 
 
 def _folded(context: Context) -> str:

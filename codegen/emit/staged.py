@@ -51,9 +51,8 @@ def plane_sizes(context: Context) -> list[int]:
     plan, shapes = context.plan, context.shapes
     if not plan.pairs:
         return []
-    written, unknown = (Kind.VALUE, Kind.KEY) if plan.right else (Kind.KEY, Kind.VALUE)
-    erase = [shapes.width(written)] * len(plan.pairs)
-    return erase + [shapes.width(unknown)] * (2 * len(sum_times(plan)))
+    erase = [shapes.width(plan.written)] * len(plan.pairs)
+    return erase + [shapes.width(plan.unknown)] * (2 * len(sum_times(plan)))
 
 
 def plane_names(context: Context) -> list[str]:

@@ -27,16 +27,14 @@ from boleir.codegen.emit.staged import (
 )
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.schedule import padded
+from boleir.codegen.schedule import padded, unknown_tile
 from boleir.ir import Expr, Kind
 
 
 def unknown_tiles(context: Context) -> int:
     """Tiles of the unknowns' channels per head."""
-    schedule, shapes = context.schedule, context.shapes
-    if context.plan.right:
-        return -(-shapes.d_k // schedule.b_k)
-    return -(-shapes.d_v // schedule.b_v)
+    plan = context.plan
+    return -(-context.shapes.width(plan.unknown) // unknown_tile(context.schedule, plan))
 
 
 def emit_unknowns(context: Context, *, pdl: bool) -> EmittedKernel:
@@ -91,7 +89,7 @@ class _Unknowns(GroupTiles):
     def live(self) -> list[str]:
         """The test for channels that exist, where a tile reaches beyond the last."""
         shapes, schedule = self.context.shapes, self.context.schedule
-        size = schedule.b_k if self.unknown is Kind.KEY else schedule.b_v
+        size = unknown_tile(schedule, self.context.plan)
         partial = shapes.width(self.unknown) % size
         return [f"{self.lane} < {self.width(self.unknown)}"] if partial else []
 

@@ -11,7 +11,7 @@ from boleir.codegen.emit.walk import NODES
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.schedule import Schedule, blocks, footprint
+from boleir.codegen.schedule import Schedule, blocks, footprint, unknown_tile
 from boleir.runtime.tuning.work import BYTES, PASSES, Work, floor_bytes
 
 SCALAR = 16
@@ -39,7 +39,7 @@ def _programs(shapes: Shapes, batch: int) -> int:
 
 def _sides(plan: Plan, shapes: Shapes) -> tuple[int, int]:
     """Channels of the written side, and of the unknowns."""
-    return (shapes.d_v, shapes.d_k) if plan.right else (shapes.d_k, shapes.d_v)
+    return shapes.width(plan.written), shapes.width(plan.unknown)
 
 
 def _handed(plan: Plan, shapes: Shapes) -> float:
@@ -71,7 +71,7 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
 
 def _unknowns(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     written, unknown = _sides(plan, shapes)
-    tile = schedule.b_k if plan.right else schedule.b_v
+    tile = unknown_tile(schedule, plan)
     count, nodes = blocks(schedule, shapes), schedule.node_block
     turns = nodes * count * (count + 1) // 2
     exponents = 8 if plan.unknown_log_decay is not None else 0

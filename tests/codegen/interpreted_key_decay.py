@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +10,9 @@ import torch
 
 import boleir
 from boleir.check.inputs import Case, Shape
-from boleir.codegen import pipeline
 from boleir.trees import shapes
 from tests.codegen.key_decays import TEXTS, WALKED
+from tests.codegen.mutated_text import errors_of
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
@@ -208,23 +207,13 @@ def mutants(
     mutations: dict[str, tuple[str, str]],
     trees: list[list[int]] | None = None,
 ) -> dict[str, float]:
-    """Output errors after a change of the emitted text; -1 where it changes nothing."""
-    original = pipeline.module_text
-    reports = {}
-    for label, (pattern, text) in {"": ("^", ""), **mutations}.items():
-        changed = 0
+    """Output errors after changes of the emitted text."""
+    given = TREES if trees is None else trees
 
-        def mutated(*arguments: Any, pattern: str = pattern, text: str = text) -> str:
-            nonlocal changed
-            source, changed = re.subn(pattern, text, original(*arguments))
-            return source
-
-        pipeline.module_text = mutated  # type: ignore[assignment]
-        given = TREES if trees is None else trees
+    def error() -> float:
         made = harness(name, [1, 2, 64, 16], schedule, max(20, *map(len, given)))
         case = Case(keys="cosine", log_decay=-0.3)
         batch = made.batch(given, SLOTS[: len(given)], cases=[case] * len(given))
-        error = made.output_error(batch, made.verify(batch)[0])
-        reports[label] = error if changed else -1.0
-    pipeline.module_text = original
-    return reports
+        return made.output_error(batch, made.verify(batch)[0])
+
+    return errors_of(mutations, error)

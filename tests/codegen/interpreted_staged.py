@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,8 @@ import torch
 
 import boleir
 from boleir.check.inputs import Case, Shape
-from boleir.codegen import pipeline
 from boleir.trees import shapes
+from tests.codegen.mutated_text import errors_of
 from tests.codegen.staged_recurrences import TEXTS
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
 from tests.runtime.kernel_harness import Batch, Harness, bits
@@ -206,22 +205,12 @@ def nothing_accepted(name: str, schedule: dict[str, Any]) -> list[str]:
 def mutants(
     name: str, schedule: dict[str, Any], mutations: dict[str, tuple[str, str]]
 ) -> dict[str, float]:
-    """Output errors after a change of the emitted text; -1 where it changes nothing."""
-    original = pipeline.module_text
-    reports = {}
-    for label, (pattern, text) in {"": ("^", ""), **mutations}.items():
-        changed = 0
+    """Output errors after changes of the emitted text."""
 
-        def mutated(*arguments: Any, pattern: str = pattern, text: str = text) -> str:
-            nonlocal changed
-            source, changed = re.subn(pattern, text, original(*arguments))
-            return source
-
-        pipeline.module_text = mutated  # type: ignore[assignment]
+    def error() -> float:
         made = harness(name, [1, 2, 32, 16], schedule, 20)
         trees, slots = [(-1, 0), shapes.random(20, seed=2, max_depth=5)], [1, 0]
         batch = made.batch(trees, slots, cases=[Case(keys="cosine", log_decay=-0.3)] * 2)
-        error = made.output_error(batch, made.verify(batch)[0])
-        reports[label] = error if changed else -1.0
-    pipeline.module_text = original
-    return reports
+        return made.output_error(batch, made.verify(batch)[0])
+
+    return errors_of(mutations, error)

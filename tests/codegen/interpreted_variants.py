@@ -10,6 +10,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.codegen import pipeline
 from boleir.errors import ScheduleError
 from boleir.trees import shapes
+from tests.codegen.mutated_text import errors_of
 from tests.codegen.recurrences import TEXTS
 from tests.runtime.kernel_harness import Batch, Harness
 
@@ -77,19 +78,9 @@ def mutants(
     mutations: dict[str, tuple[str, str]],
     nodes: int = 20,
 ) -> dict[str, float]:
-    """Output errors after a change of the emitted text; "" is the text as it is. A mutation that
-    changes nothing gives -1."""
-    original = pipeline.module_text
-    reports = {}
-    for label, (pattern, text) in {"": ("^", ""), **mutations}.items():
-        changed = 0
+    """Output errors after changes of the emitted text."""
 
-        def mutated(*arguments: Any, pattern: str = pattern, text: str = text) -> str:
-            nonlocal changed
-            source, changed = re.subn(pattern, text, original(*arguments), flags=re.DOTALL)
-            return source
-
-        pipeline.module_text = mutated  # type: ignore[assignment]
+    def error() -> float:
         made = Harness(
             recurrence(name), Shape(2, 4, 32, 16), max_nodes=nodes, max_depth=5, schedule=schedule
         )
@@ -97,10 +88,9 @@ def mutants(
         # identical keys show a depth that is too small, and hide what gates do
         cases = [Case(keys="identical", strength=1.0), Case(keys="cosine", log_decay=-0.3)]
         batch = made.batch(trees, [3, 1], cases=cases)
-        error = made.output_error(batch, made.verify(batch)[0])
-        reports[label] = error if changed or not label else -1.0
-    pipeline.module_text = original
-    return reports
+        return made.output_error(batch, made.verify(batch)[0])
+
+    return errors_of(mutations, error, re.DOTALL)
 
 
 def emitted(jobs: list[tuple[str, list[Any], dict[str, Any] | None]]) -> list[str]:
