@@ -44,6 +44,7 @@ class BoleirSubject:
             d_v=shape.d_v,
             max_nodes=row.nodes,
             max_depth=row.depth,
+            dtype=work.x.dtype,
             schedule=schedule,
             batch=row.batch,
         )
@@ -74,9 +75,14 @@ class BoleirSubject:
     def _inputs(self, layer: int) -> dict[str, Tensor]:
         work = self.work
         q, k, v = work.heads((work.x if self.full else work.qkv)[layer])
+        gate, bias = "a", work.dt_bias[layer]
+        raw = work.a[layer]
+        if work.kind == "kda":  # a gate and a bias per key channel
+            heads = (work.shape.value_heads, work.shape.d_k)
+            gate, raw, bias = "f", raw.view(-1, *heads), bias.view(heads)
         inputs = {
-            "q": q, "k": k, "v": v, "a": work.a[layer], "b": work.b[layer],
-            "A_log": work.a_log[layer], "dt_bias": work.dt_bias[layer],
+            "q": q, "k": k, "v": v, gate: raw, "b": work.b[layer],
+            "A_log": work.a_log[layer], "dt_bias": bias,
         }  # fmt: skip
         if self.full:
             inputs["conv_weight"] = work.conv_weight[layer]

@@ -15,6 +15,7 @@ puts the reports of a folder among the committed results.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import signal
@@ -49,7 +50,7 @@ class Part:
     least: float = 20.0
     """With less time than this left it is not begun."""
     always: bool = False
-    """Prepares the machine: done again in every session."""
+    """Prepares the machine for measurements: done again in every session with one."""
 
 
 def bench(name: str, *arguments: str, seconds: float, module: str = "run") -> Part:
@@ -68,12 +69,29 @@ def tune(recurrence: str, nodes: int, depth: int, batch: int, effort: str) -> Pa
 
 
 def gpu_tests(folder: Path = ROOT / "tests") -> list[Part]:
-    """The test files that need a GPU, each a part, so that a hang costs one of them."""
+    """The test files that need a GPU, each a part, so that a hang costs one of them. Kernels whose
+    programs wait for each other could hang: they are a part of their own."""
     files = sorted(p for p in folder.rglob("test_*.py") if "mark.gpu" in p.read_text())
     pytest = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
-    return [
-        Part(f"tests-{p.stem}", (*pytest, str(p.relative_to(folder.parent))), 150.0) for p in files
-    ]
+    parts = []
+    for path in files:
+        name, file = f"tests-{path.stem}", str(path.relative_to(folder.parent))
+        if "joined" not in path.read_text():
+            parts.append(Part(name, (*pytest, file), 150.0))
+            continue
+        many = (*pytest, *_workers(), "-k")
+        parts += [
+            Part(name, (*many, "not joined", file), 240.0),
+            Part(f"{name}-joined", (*many, "joined", file), 120.0),
+        ]
+    return parts
+
+
+def _workers() -> tuple[str, ...]:
+    """For many kernels, which compile side by side where pytest-xdist is installed."""
+    if importlib.util.find_spec("xdist") is None:
+        return ()
+    return ("-n", str(max(1, min(12, (os.cpu_count() or 1) // 2))))
 
 
 def all_parts(effort: str = "default") -> list[Part]:
@@ -81,10 +99,15 @@ def all_parts(effort: str = "default") -> list[Part]:
     prewarm = (sys.executable, "-m", "benchmarks.prewarm")
     ours = ("--subjects", "boleir")
     both = ("--subjects", "boleir", "sglang")
+    readme = (
+        sys.executable, "-m", "boleir", "compile", "gdn", "--heads", "16:32", "--dims", "128x128",
+        "--nodes", "64", "--depth", "8", "--target", "sm_80,sm_90", "--out", "{work}/compiled",
+    )  # fmt: skip
     core = ("--mode", "core", "--rounds", "15")
     return [
         Part("prewarm", prewarm, 150.0, always=True),
         *gpu_tests(),
+        Part("readme", readme, 60.0),
         bench("trees", "--rows", "trees", "--rounds", "20", *both, seconds=180.0),
         bench("chains", "--rows", "chains", *core, seconds=90.0),
         bench("decode", "--rows", "decode", "1x16x7", "16x16x7", *core, seconds=60.0),
@@ -209,6 +232,12 @@ class Session:
         return summary
 
 
+def _only(parts: Sequence[Part], names: tuple[str, ...]) -> list[Part]:
+    """The parts whose names begin so; tests and tuning need none that prepares measurements."""
+    measures = any(not name.startswith(("tests", "autotune", "readme")) for name in names)
+    return [p for p in parts if (p.always and measures) or p.name.startswith(names)]
+
+
 def _unbegun() -> dict[str, Any]:
     return {"status": "not begun", "done": False, "seconds": 0.0, "returncode": None, "tail": []}
 
@@ -288,7 +317,7 @@ def main(arguments: Sequence[str] | None = None, parts: Sequence[Part] | None = 
     real = parts is None
     chosen = list(all_parts(options.effort) if parts is None else parts)
     if options.only:
-        chosen = [p for p in chosen if p.always or p.name.startswith(tuple(options.only))]
+        chosen = _only(chosen, tuple(options.only))
     if options.list:
         print(*(f"{part.name:40} {part.seconds:4.0f} s" for part in chosen), sep="\n")
         return 0

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -13,6 +19,7 @@ from benchmarks.subject import Subject
 from benchmarks.torch_subject import TorchSubject
 from benchmarks.workload import Workload, layer_count, make_workload
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = LayerShape("small", key_heads=2, value_heads=4, d_k=16, d_v=8)
 ROW = Row(2, 7, 3)
 
@@ -47,6 +54,21 @@ def test_both_kinds_of_decay(kind: Kind) -> None:
     shape = LayerShape("equal", key_heads=3, value_heads=3, d_k=16, d_v=8)
     work = make_workload(shape, ROW, layers=2, kind=kind, dtype=torch.float32)
     assert errors_of(TorchSubject(work, full=True), work)["verify_max"] < 2e-6
+
+
+def test_boleir_is_measured_on_the_peers_tensors() -> None:
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.interpreted_subject"],
+        cwd=ROOT,
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr[-2000:]
+    found = [json.loads(line) for line in child.stdout.splitlines()]
+    assert [faults(errors) for errors in found] == [[], [], []]
+    assert max(errors["verify_max"] for errors in found) < 2e-5
 
 
 class Silent(TorchSubject):

@@ -122,7 +122,8 @@ def test_the_real_parts_are_what_they_should_be(
 
     names = [part.name for part in all_parts()]
     assert len(set(names)) == len(names)
-    assert {"tests-test_kernel_gpu", "trees", "kda", "growth"} <= set(names)
+    tests = {"tests-test_kernel_gpu", "tests-test_kernel_gpu-joined"}
+    assert {*tests, "readme", "trees", "kda", "growth"} <= set(names)
     order = [names.index(x) for x in ("prewarm", "tests-test_kernel_gpu", "trees", "chains")]
     assert order == sorted(order)
     for part in all_parts():
@@ -141,6 +142,10 @@ def test_the_real_parts_are_what_they_should_be(
         "prewarm",
         "trees",
     ]
+    assert session.main(["--list", "--only", "tests", "readme"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed[-1] == "readme"
+    assert "prewarm" not in listed
 
 
 def test_the_kernels_of_all_measurements_are_compiled_ahead() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -117,7 +118,10 @@ def harness(variant: Variant) -> Harness:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_side_by_side() -> None:
-    """Compile all variants at once: one after the other they take minutes."""
+    """Compile all variants at once: one after the other they take minutes. Several processes of
+    pytest compile side by side anyway, each what it meets."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     with ThreadPoolExecutor(max_workers=8) as pool:
         wanted = dict.fromkeys((*VARIANTS, *DECODING))
         for future in [pool.submit(harness, variant) for variant in wanted]:
