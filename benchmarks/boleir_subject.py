@@ -149,11 +149,10 @@ class BoleirSubject:
         layer, dim = self.layer, self.work.shape.packed_dim
         if not self.full:
             return Outputs(out=self.out[layer], state=self.work.pool[layer])
-        mixed = self.workspace.layer(layer).tensors[0]
         return Outputs(
             out=self.out[layer],
             state=self.work.pool[layer],
-            qkv=mixed[:, :dim],
+            qkv=self.workspace.convolved(layer)[:, :dim],
             window=self.work.window[layer],
         )
 

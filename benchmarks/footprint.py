@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.floor import ACTIVATION_BYTES, STATE_BYTES, gate_elements
+from benchmarks.floor import ACTIVATION_BYTES, STATE_BYTES
 from benchmarks.result_file import command_line, keep
 from benchmarks.serving_shapes import LAYERS, TREE_ROWS, LayerShape, Row
 from boleir.codegen.interface import Interface, interface_of
@@ -51,8 +51,11 @@ def node_bytes(face: Interface) -> dict[str, int]:
     unknowns = face.unknowns * face.value_heads * face.unknown_width * FLOAT_BYTES
     stored = unknowns if "unknowns" in face.table else 0
     return {
-        "kept": (face.conv_channels + gates) * ACTIVATION_BYTES + stored,
-        "scratch": face.planes * face.value_heads * FLOAT_BYTES + unknowns - stored,
+        "kept": (face.kept_channels + gates) * ACTIVATION_BYTES + stored,
+        "scratch": face.planes * face.value_heads * FLOAT_BYTES
+        + unknowns
+        - stored
+        + (face.conv_channels - face.kept_channels) * ACTIVATION_BYTES,
         "out": face.value_heads * face.d_v * ACTIVATION_BYTES,
     }
 
@@ -92,11 +95,7 @@ def case(shape: LayerShape, row: Row) -> dict[str, Any]:
         "row": str(row),
         "snapshot_bytes_per_node": state,
         "bytes_per_node": {
-            # What lives from verification to commit; a query that the convolution wrote beside keys
-            # and values stays in memory with them, though the commit does not need it.
-            "replay": node_bytes(stored)["kept"],
-            "replay_needed": (shape.key_dim + shape.value_dim + gate_elements(shape, "gdn"))
-            * ACTIVATION_BYTES,
+            "replay": node_bytes(stored)["kept"],  # lives from verification to commit
             "factors": node_bytes(factors)["kept"],
             "paper_factors": _factor_bytes(shape),
         },
@@ -128,7 +127,7 @@ def report(command: str) -> dict[str, Any]:
 def markdown(found: Mapping[str, Any]) -> str:
     """One line per layer and row."""
     head = [
-        "layer", "batch x nodes x depth", "snapshot / node", "kept / node", "ratio", "without q",
+        "layer", "batch x nodes x depth", "snapshot / node", "kept / node", "ratio",
         "verification writes", "snapshots write", "ratio", "round ratio",
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
@@ -141,7 +140,6 @@ def markdown(found: Mapping[str, Any]) -> str:
                 _size(snapshot),
                 _size(kept["replay"]),
                 f"{snapshot / kept['replay']:.0f}x",
-                f"{snapshot / kept['replay_needed']:.0f}x",
                 _size(item["written"]["boleir"]["verify"]),
                 _size(item["written"]["snapshots"]["verify"]),
                 f"{item['verify_ratio']:.0f}x",

@@ -81,10 +81,9 @@ def _bytes(reports: Reports) -> str:
 def _footprint(reports: Reports) -> str:
     cases = _footprints(reports)
     kept = [c["snapshot_bytes_per_node"] / c["bytes_per_node"]["replay"] for c in cases]
-    need = [c["snapshot_bytes_per_node"] / c["bytes_per_node"]["replay_needed"] for c in cases]
     if not cases:
         return NONE
-    return f"{_range(kept, 0)} smaller ({_range(need, 0)} of what the commit reads)"
+    return f"{_range(kept, 0)} smaller"
 
 
 def _commit_share(reports: Reports) -> str:

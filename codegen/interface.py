@@ -49,6 +49,8 @@ class Interface:
     """Per-layer parameters, in float32."""
     convolved: tuple[str, ...]
     """Inputs behind a causal convolution, in the order of their channels."""
+    kept: tuple[str, ...]
+    """Those of them that the commit reads after the convolution."""
     key_heads: int
     value_heads: int
     d_k: int
@@ -95,6 +97,11 @@ class Interface:
     """Strides that the kernels take to be multiples of 16 elements."""
 
     @property
+    def kept_channels(self) -> int:
+        """Channels of convolved inputs that live until the commit."""
+        return sum(item.channels for item in self.inputs if item.name in self.kept)
+
+    @property
     def words(self) -> int:
         """64-bit ancestor words per node."""
         return -(-self.max_nodes // 64)
@@ -110,7 +117,7 @@ class Interface:
             parsed: dict[str, Any] = dict(values)
             for name in ("inputs", "parameters"):
                 parsed[name] = tuple(Operand(**item) for item in parsed[name])
-            for name in ("convolved", "table", "stages", "aligned"):
+            for name in ("convolved", "kept", "table", "stages", "aligned"):
                 parsed[name] = tuple(parsed[name])
             if parsed["parents"] is not None:
                 parsed["parents"] = tuple(parsed["parents"])
@@ -142,6 +149,7 @@ def interface_of(lowered: Lowered) -> Interface:
         inputs=tuple(operand(item) for item in lowered.recurrence.tokens),
         parameters=tuple(operand(item) for item in lowered.recurrence.parameters),
         convolved=tuple(str(mixed.source.name) for mixed in plan.mixed),
+        kept=tuple(str(mixed.source.name) for mixed in plan.mixed if mixed.kept),
         key_heads=shapes.key_heads,
         value_heads=shapes.value_heads,
         d_k=shapes.d_k,

@@ -34,8 +34,23 @@ class Mixed:
     functions: tuple[str, ...]
     """Elementwise functions applied after the convolution, innermost first."""
     offset: int
-    """First channel in the packed rows of all mixed inputs."""
+    """First channel in the packed windows and weights of all mixed inputs."""
     channels: int
+    kept: bool
+    """Whether the commit reads it too. Such inputs have memory of their own in every layer; the
+    others (a query) pass through memory that all layers share."""
+    column: int
+    """First channel in the rows of its buffer."""
+
+    @property
+    def buffer(self) -> str:
+        """Name of the pointer to the stored values."""
+        return "mixed" if self.kept else "passing"
+
+    @property
+    def row_size(self) -> str:
+        """Name of the constant that holds the channels of a row of that buffer."""
+        return "KEPT_CHANNELS" if self.kept else "PASSING_CHANNELS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +168,11 @@ class Plan:
     def conv_channels(self) -> int:
         """Channels of the packed convolution window."""
         return sum(m.channels for m in self.mixed)
+
+    @property
+    def kept_channels(self) -> int:
+        """Channels of the convolved inputs that the commit reads."""
+        return sum(m.channels for m in self.mixed if m.kept)
 
     def scalar(self, name: str) -> Scalar:
         """The row scalar called `name`."""

@@ -30,10 +30,14 @@ class _Planner:
     taken: set[str]
     channels: dict[Kind, int]
     stored: dict[int, Expr]
-    """What is kept of each convolution, by its key."""
+    """What is stored of each convolution, by its key."""
+    updating: frozenset[int]
+    """Keys of the convolutions that the update reads, and with it the commit."""
     mixed: dict[int, Mixed] = field(default_factory=dict)
     scalars: dict[int, Scalar] = field(default_factory=dict)
     offset: int = 0
+    columns: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    """Channels so far of what the commit reads, and of what it does not."""
 
     def mix(self, root: Expr) -> Expr:
         """Replace every convolution, with the functions that always follow, by a stored input."""
@@ -52,11 +56,13 @@ class _Planner:
             assert isinstance(source, Input)
             name = self._name(f"{source.name}_mixed")
             item = Input(node.kind, name, hint=source.name)
-            channels = self.channels[source.kind]
+            channels, kept = self.channels[source.kind], inner.key in self.updating
             self.mixed[node.key] = Mixed(
-                item, source, inner.width, tuple(reversed(functions)), self.offset, channels
-            )
+                item, source, inner.width, tuple(reversed(functions)), self.offset, channels,
+                kept, self.columns[kept],
+            )  # fmt: skip
             self.offset += channels
+            self.columns[kept] += channels
         return self.mixed[node.key].item
 
     def _name(self, wanted: str) -> str:
@@ -146,6 +152,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         {item.name for item in recurrence.inputs} | _RESERVED,
         {Kind.KEY: key_heads * d_k, Kind.VALUE: value_heads * d_v, Kind.HEAD: value_heads},
         convolved_parts(form),
+        frozenset(node.key for node in walk(recurrence.update) if isinstance(node, Conv)),
     )
     # conv channels are packed in the order of declaration
     for item in recurrence.tokens:
@@ -181,10 +188,10 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
 
 _RESERVED = frozenset(
     """
-    B_K B_V COLUMNS CONV_CHANNELS D_K D_V GROUP MAX_NODES NODE_BLOCK NODE_BLOCKS VALUE_HEADS
-    VALUE_TILES tl triton accepted ancestors batch capacity conv_weight cu_nodes decayed depths
-    folded mixed near out out_stride products rows signals slots state state_stride table
-    target_slots track_nodes track_slots unknowns vectors window window_stride
+    B_K B_V COLUMNS D_K D_V GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
+    PASSING_CHANNELS VALUE_HEADS VALUE_TILES tl triton accepted ancestors batch capacity
+    conv_weight cu_nodes decayed depths folded mixed near out out_stride passing products rows signals slots state state_stride
+    table target_slots track_nodes track_slots unknowns vectors window window_stride
     """.split()  # noqa: SIM905
 )
 """Names with a meaning of their own in emitted modules: inputs must not take them."""

@@ -38,8 +38,8 @@ class KernelUnderCheck:
             layer.window[1] = self._tensor(rows, face.dtype)
         slots = torch.ones(1, dtype=torch.int32, device=kernel.device)
         space = kernel.workspace(1, len(sample.parents))
-        self.mixed = space.layer(0).tensors[0]
         out, factors = kernel.verify(tree, self._inputs(sample), layer, slots, workspace=space)
+        self.mixed = space.convolved(0)
         ends = torch.full((1,), sample.accepted, dtype=torch.int32, device=kernel.device)
         kernel.commit(factors, ends, layer, slots)
         state = layer.state[1].double().cpu().numpy().transpose(0, 2, 1)

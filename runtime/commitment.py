@@ -20,7 +20,7 @@ from boleir.runtime.arguments import (
 from boleir.runtime.call_records import Factors
 from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
-from boleir.runtime.verification import POOL, Verification
+from boleir.runtime.verification import POOL, ROW_PLANES, Verification
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
@@ -99,7 +99,7 @@ class Commitment:
         strides = self._pool_strides(pool)
         if len(calls) > 1:
             raise LaunchError("the layers' inputs have different shapes or token strides")
-        integers = (*calls.pop().strides, *strides, scratch[0][1].shape[-1])
+        integers = (*calls.pop().strides, *strides, scratch[0][ROW_PLANES].shape[-1])
         key = tuple(
             self._verification.row(inputs, buffers, layer.tensors)
             for inputs, buffers, layer in zip(given, scratch, pool, strict=True)

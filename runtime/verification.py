@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from boleir.runtime.program import Program
 
 TREE = ("cu_nodes", "ancestors", "depths", "near")
-SCRATCH = ("mixed", "rows", "folded", "vectors", "decayed", "products", "signals", "unknowns")
+SCRATCH = (
+    "mixed", "passing", "rows", "folded", "vectors", "decayed", "products", "signals", "unknowns"
+)  # fmt: skip
+ROW_PLANES = SCRATCH.index("rows")
+"""The buffer whose rows tell how many nodes fit."""
 POOL = ("state", "window")
 
 _ADDRESS = torch.Tensor.data_ptr
@@ -246,7 +250,7 @@ class Verification:
         check_pool(face, pool_layer, self._device)
         check_requests("slots", slots, requests, self._device)
         stride = check_out(face, out, call, self._device)
-        integers = (*call.strides, *pool_layer.strides, stride, scratch[1].shape[-1])
+        integers = (*call.strides, *pool_layer.strides, stride, scratch[ROW_PLANES].shape[-1])
         tensors = [*given, slots, out, *tree, *scratch, *pool_layer.tensors]
         values: list[Any] = tensors
         if not self._interpreted:

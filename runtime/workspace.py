@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 class Scratch(NamedTuple):
     """The buffers of one layer; those that a recurrence or schedule does not need are empty.
 
-    `tensors`: mixed [nodes, conv_channels] in the activation dtype (inputs after convolution and
-    activation); rows, float32 [planes, value_heads, nodes] (gates, norms, sums of log-gates along
-    the paths); folded (the solved systems of all requests and heads, in pieces); vectors, float32
-    (vectors times their path's decays, where value channels decay apart); decayed, float32 [planes,
-    value_heads, nodes, d_k] and products, float32 [planes, value_heads, nodes, columns] (decays,
-    key vectors times those of their paths, products of each node with its ancestors, where key
-    channels decay apart); signals, int32 (launches that left factors, and those whose factors were
-    used: only kernels may write them); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k
-    where updates act from the right].
+    `tensors`: mixed [nodes, kept_channels] and passing [nodes, other channels] in the activation
+    dtype (inputs after convolution and activation that the commit reads or not); rows, float32
+    [planes, value_heads, nodes] (gates, norms, sums of log-gates along the paths); folded (the
+    solved systems of all requests and heads, in pieces); vectors, float32 (vectors times their
+    path's decays, where value channels decay apart); decayed, float32 [planes, value_heads, nodes,
+    d_k] and products, float32 [planes, value_heads, nodes, columns] (decays, key vectors times
+    those of their paths, products of each node with its ancestors, where key channels decay apart);
+    signals, int32 (launches that left factors, and those whose factors were used: only kernels may
+    write them); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k where updates act from
+    the right].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -71,7 +72,7 @@ class Workspace:
         self._scratch = []
         self._kept: list[torch.Tensor] = []
         for _ in range(layers):
-            mixed = self._buffer(max_total_nodes, face.conv_channels, dtype=face.dtype)
+            mixed = self._buffer(max_total_nodes, face.kept_channels, dtype=face.dtype)
             own = [mixed, *(self._unknowns() if self._keeps_unknowns else ())]
             tensors = (own[0], *(common if share else self._handed_on()), *own[1:])
             self._scratch.append(Scratch(tensors, tuple(t.data_ptr() for t in tensors)))
@@ -96,6 +97,7 @@ class Workspace:
         """What only the kernels of one layer hand to each other, in the order of `Scratch`."""
         face, requests, nodes = self.face, self.max_requests, self.max_total_nodes
         return (
+            self._buffer(nodes, face.conv_channels - face.kept_channels, dtype=face.dtype),
             self._buffer(face.planes, face.value_heads, nodes),
             self._buffer(requests, face.folded, dtype=face.folded_dtype),
             self._buffer(requests, face.vectors),
@@ -110,6 +112,20 @@ class Workspace:
         if not 0 <= index < self.layers:
             raise LaunchError(f"layer {index} is not one of the workspace's {self.layers}")
         return self._scratch[index]
+
+    def convolved(self, index: int) -> torch.Tensor:
+        """A copy of what one layer's last verification stored of the convolved inputs, [nodes,
+        conv_channels] in the order of `face.convolved`. Of layers that share memory, only the last
+        one's is whole."""
+        face, (mixed, passing, *_) = self.face, self.layer(index).tensors
+        at, parts = {True: 0, False: 0}, []
+        for name in face.convolved:
+            channels = next(item.channels for item in face.inputs if item.name == name)
+            kept = name in face.kept
+            rows = mixed if kept else passing
+            parts.append(rows[:, at[kept] : at[kept] + channels])
+            at[kept] += channels
+        return torch.cat([mixed[:, :0], *parts], dim=1)
 
     @property
     def bytes(self) -> int:

@@ -13,7 +13,7 @@ def table_columns(context: Context) -> tuple[str, ...]:
     plan = context.plan
     columns = ["state"]
     columns += [x.name for x in plan.tokens if plan.is_mixed(x) is None]
-    columns += ["mixed"] if plan.mixed else []
+    columns += ["mixed"] if plan.kept_channels else []
     columns += [x.name for x in plan.parameters]
     columns += [m.source.name for m in plan.mixed if m.source.name not in columns]
     columns += ["window"] if plan.mixed else []

@@ -168,9 +168,9 @@ class Token:
     def _row_at(self, item: Input, offset: str) -> str:
         mixed = self.context.plan.is_mixed(item)
         if mixed is not None:
-            first = f"{mixed.offset} + " if mixed.offset else ""
-            rows = pointer(self.context, self.writer, "mixed", self.context.dtype)
-            return f"{rows} + row * CONV_CHANNELS + {first}{offset}"
+            first = f"{mixed.column} + " if mixed.column else ""
+            rows = pointer(self.context, self.writer, mixed.buffer, self.context.dtype)
+            return f"{rows} + row * {mixed.row_size} + {first}{offset}"
         rows = pointer(self.context, self.writer, item.name, self.context.dtype)
         return f"{rows} + row * {self.writer.arg(f'{item.name}_stride', 'i64')} + {offset}"
 

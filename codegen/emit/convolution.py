@@ -30,9 +30,10 @@ def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars:
     _add_window(w, m.width - 1)
     for fn in m.functions:
         w.let("total", call(fn, "total", w))
-    mixed = w.arg("mixed", "*" + dtype)
+    mixed = w.arg(m.buffer, "*" + dtype)
     w.let("stored", f"total.to({mixed}.dtype.element_ty)")
-    at = f"{mixed} + row[:, None] * CONV_CHANNELS + {packed}[None, :]"
+    stored = f"{m.column} + column[None, :]" if m.column else "column[None, :]"
+    at = f"{mixed} + row[:, None] * {m.row_size} + {stored}"
     w.line(f"tl.store({at}, stored, mask=exists)")
     if scalars:
         _vector_scalars(context, w, m, first)

@@ -121,9 +121,12 @@ def _conv_pointers(context: Context) -> list[_Entry]:
     if not plan.mixed:
         return []
     channels, last = plan.conv_channels, plan.conv_width - 1
+    kept = plan.kept_channels
+    convolved = "after convolution and activations"
     return [
         ("conv_weight", f"{dtype} [{channels}, {plan.conv_width}], oldest tap first"),
-        ("mixed", f"{dtype} [N, {channels}], after convolution and activations"),
+        ("mixed", f"{dtype} [N, {kept}], {convolved}; the commit reads it too"),
+        ("passing", f"{dtype} [N, {channels - kept}], {convolved}"),
         ("window", f"{dtype} [slots, {channels}, {last}], newest entry last"),
         ("near", f"int32 [N, {last}], nearest ancestors; -1-r: window entry r from the end"),
     ]
@@ -243,6 +246,7 @@ def _constants(context: Context) -> list[_Entry]:
         "VALUE_TILES": context.value_tiles,
         "COLUMNS": columns(context),
         "NODE_BLOCKS": blocks(schedule, shapes),
-        "CONV_CHANNELS": context.plan.conv_channels,
+        "KEPT_CHANNELS": context.plan.kept_channels,
+        "PASSING_CHANNELS": context.plan.conv_channels - context.plan.kept_channels,
     }
     return [(name, f"{name} = tl.constexpr({value})") for name, value in values.items()]

@@ -86,11 +86,11 @@ class Vectors(Frame, ABC):
             return rows, f"{node} * {self.stride(item.name)}"
         key = ("rows_of", item.name)
         if key not in self.memo:
-            pointer = w.arg("mixed", "*" + c.dtype)
-            offset = f"{mixed.offset} + " if mixed.offset else ""
-            rows = f"{pointer} + first * CONV_CHANNELS + {offset}{channel}"
+            pointer = w.arg(mixed.buffer, "*" + c.dtype)
+            offset = f"{mixed.column} + " if mixed.column else ""
+            rows = f"{pointer} + first * {mixed.row_size} + {offset}{channel}"
             self.memo[key] = w.temp(rows, f"{item.hint}_rows")
-        return self.memo[key], f"{node} * CONV_CHANNELS"
+        return self.memo[key], f"{node} * {mixed.row_size}"
 
     # -- key side ---------------------------------------------------------------------------------
 

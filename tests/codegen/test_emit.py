@@ -103,7 +103,7 @@ def test_row_scalars_say_where_they_come_from() -> None:
 def test_the_header_explains_every_buffer(modules: dict[str, str]) -> None:
     for label, text in modules.items():
         header, body = text.split('"""\n', 1)
-        for name in ("state", "rows", "folded", "unknowns", "mixed", "out"):
+        for name in ("state", "rows", "folded", "unknowns", "mixed", "passing", "out"):
             if re.search(rf"^def \w+\([^)]*\b{name}\b[^)]*\):", body, re.MULTILINE):
                 assert re.search(rf"^    {name}  +", header, re.MULTILINE), (label, name)
 

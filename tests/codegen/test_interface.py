@@ -26,7 +26,8 @@ KNOWN = {
     "out",
     "conv_weight",
 }
-KNOWN |= {"mixed", "rows", "folded", "vectors", "decayed", "products", "unknowns", "capacity"}
+KNOWN |= {"mixed", "passing", "rows", "folded", "vectors", "decayed", "products", "unknowns"}
+KNOWN.add("capacity")
 COMMIT = {"table", "batch", "accepted", "target_slots", "track_slots", "track_nodes"}
 
 
@@ -42,6 +43,7 @@ def test_gdn_in_full() -> None:
     assert [x.shape for x in found.inputs] == [(2, 32), (2, 32), (4, 48), (4,), (4,)]
     assert [x.name for x in found.parameters] == ["A_log", "dt_bias"]
     assert found.convolved == ("q", "k", "v")
+    assert (found.kept, found.kept_channels) == (("k", "v"), 64 + 192)
     assert (found.conv_channels, found.conv_width) == (2 * 64 + 192, 4)
     assert (found.dtype, found.state_dtype, found.out_dtype) == ("bfloat16", "float32", "bfloat16")
     assert found.stages == ("prepare", "verify", "commit")

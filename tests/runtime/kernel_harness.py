@@ -269,11 +269,12 @@ class Harness:
             options["workspace"] = space
         slots = batch.slot_tensor()
         batch.walks.clear()
-        if self.kernel.interface.conv_channels:
-            batch.mixed = options["workspace"].layer(options.get("layer", 0)).tensors[0]
-        return self.kernel.verify(
+        done = self.kernel.verify(
             batch.tree, batch.inputs, batch.pool, slots, out=batch.out.view, **options
         )
+        if self.kernel.interface.conv_channels:
+            batch.mixed = options["workspace"].convolved(options.get("layer", 0))
+        return done
 
     def reference(self, request: Sample, mixed: torch.Tensor | None = None) -> Any:
         """The float64 walk of a request, from the convolved inputs that were stored if given."""

@@ -81,7 +81,8 @@ Names and shapes (N nodes of all requests, B requests)
     k              bf16 [N, 384], before the convolution
     v              bf16 [N, 720], before the convolution
     conv_weight    bf16 [1488, 4], oldest tap first
-    mixed          bf16 [N, 1488], after convolution and activations
+    mixed          bf16 [N, 1104], after convolution and activations; the commit reads it too
+    passing        bf16 [N, 384], after convolution and activations
     window         bf16 [slots, 1488, 3], newest entry last
     near           int32 [N, 3], nearest ancestors; -1-r: window entry r from the end
     A_log          fp32 parameter, head
@@ -117,13 +118,14 @@ D_V = tl.constexpr(60)
 B_K = tl.constexpr(128)
 B_V = tl.constexpr(32)
 VALUE_TILES = tl.constexpr(2)
-CONV_CHANNELS = tl.constexpr(1488)
+KEPT_CHANNELS = tl.constexpr(1104)
+PASSING_CHANNELS = tl.constexpr(384)
 
 
 @triton.jit
 def prepare(
-    cu_nodes, q, q_stride, slots, window, window_stride, near, conv_weight, mixed, rows, capacity, k,
-    k_stride, v, v_stride, ancestors, a, a_stride, b, b_stride, A_log, dt_bias,
+    cu_nodes, q, q_stride, slots, window, window_stride, near, conv_weight, passing, rows, capacity, k,
+    k_stride, mixed, v, v_stride, ancestors, a, a_stride, b, b_stride, A_log, dt_bias,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -178,8 +180,8 @@ def prepare(
             tl.where((in_tree == 1)[:, None], window_1[None, :],
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + column[None, :], stored, mask=exists)
+        stored = total.to(passing.dtype.element_ty)
+        tl.store(passing + row[:, None] * PASSING_CHANNELS + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         # norm_q: gdn.bole:10
         square_q = tl.sum(value * value, axis=1)
@@ -226,7 +228,7 @@ def prepare(
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
         stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + packed[None, :], stored, mask=exists)
+        tl.store(mixed + row[:, None] * KEPT_CHANNELS + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         # norm_k: gdn.bole:11
         square_k = tl.sum(value * value, axis=1)
@@ -273,7 +275,7 @@ def prepare(
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
         stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + packed[None, :], stored, mask=exists)
+        tl.store(mixed + row[:, None] * KEPT_CHANNELS + 384 + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         guard_v = tl.sum(value * value, axis=1)
         tl.store(rows + (3 * VALUE_HEADS + unit - 8) * capacity + row, guard_v, mask=inside)
@@ -292,11 +294,11 @@ def prepare(
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
-        q_rows = mixed + first * CONV_CHANNELS + key_head * D_K
-        q_tile = tl.load(q_rows + (node * CONV_CHANNELS)[:, None] + key[None, :],
+        q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+        q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :],
             mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
-        k_rows = mixed + first * CONV_CHANNELS + 384 + key_head * D_K
-        k_tile = tl.load(k_rows + (node * CONV_CHANNELS)[:, None] + key[None, :],
+        k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+        k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :],
             mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
         # beta: gdn.bole:13
         beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
@@ -388,7 +390,10 @@ def prepare(
 
 
 @triton.jit
-def verify(cu_nodes, slots, state, state_stride, out, out_stride, unknowns, mixed, rows, capacity, ancestors):
+def verify(
+    cu_nodes, slots, state, state_stride, out, out_stride, unknowns, passing, mixed, rows, capacity,
+    ancestors,
+):
     """All nodes of a request against one read-only state; one value tile per program."""
     program = tl.program_id(0)
     value_tile = program % VALUE_TILES
@@ -419,11 +424,11 @@ def verify(cu_nodes, slots, state, state_stride, out, out_stride, unknowns, mixe
         node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
         inside = node < count
         word_index = block * NODE_BLOCK // 64
-        q_rows = mixed + first * CONV_CHANNELS + key_head * D_K
-        q_tile = tl.load(q_rows + (node * CONV_CHANNELS)[:, None] + key[None, :],
+        q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+        q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :],
             mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
-        k_rows = mixed + first * CONV_CHANNELS + 384 + key_head * D_K
-        k_tile = tl.load(k_rows + (node * CONV_CHANNELS)[:, None] + key[None, :],
+        k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+        k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :],
             mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
         # beta: gdn.bole:13
         beta_at = rows + head * capacity + first
@@ -456,8 +461,8 @@ def verify(cu_nodes, slots, state, state_stride, out, out_stride, unknowns, mixe
         erased = tl.dot(state_tile_hi, tl.trans(k_tile), erased)
         beta_norm_k = beta * norm_k
         erased = (tl.exp2(c + c_rest) * beta_norm_k)[None, :] * erased
-        v_rows = mixed + first * CONV_CHANNELS + 768 + head * D_V
-        v_tile = tl.load(v_rows + (node * CONV_CHANNELS)[None, :] + value[:, None],
+        v_rows = mixed + first * KEPT_CHANNELS + 384 + head * D_V
+        v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None],
             mask=inside[None, :] & (value < D_V)[:, None], other=0.0).to(tl.float32)
         right = beta[None, :] * v_tile - erased
         right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
@@ -492,7 +497,7 @@ def verify(cu_nodes, slots, state, state_stride, out, out_stride, unknowns, mixe
                 mask=inside_earlier[None, :] & (value < D_V)[:, None], other=0.0)
             u_earlier_hi = u_earlier.to(tl.bfloat16)
             u_earlier_lo = (u_earlier - u_earlier_hi.to(tl.float32)).to(tl.bfloat16)
-            k_tile_earlier = tl.load(k_rows + (node_earlier * CONV_CHANNELS)[:, None] + key[None, :],
+            k_tile_earlier = tl.load(k_rows + (node_earlier * KEPT_CHANNELS)[:, None] + key[None, :],
                 mask=inside_earlier[:, None] & (key < D_K)[None, :], other=0.0)
             gram_k_k_earlier = tl.dot(k_tile_earlier, tl.trans(k_tile))
             decay_earlier = (tl.exp2(c[None, :] - c_earlier[:, None]
@@ -645,9 +650,8 @@ def commit(
         row = first + current
         a_now = tl.load(a_at + row * a_stride + head)
         b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(mixed_at + row * CONV_CHANNELS + 384 + key_head * D_K + key, mask=key < D_K,
-            other=0.0)
-        v_now = tl.load(mixed_at + row * CONV_CHANNELS + 768 + head * D_V + value, mask=value < D_V,
+        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
+        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
             other=0.0)
         going = current >= 0
         while going:
@@ -673,9 +677,8 @@ def commit(
             row = first + current
             a_next = tl.load(a_at + row * a_stride + head)
             b_next = tl.load(b_at + row * b_stride + head)
-            k_next = tl.load(mixed_at + row * CONV_CHANNELS + 384 + key_head * D_K + key, mask=key < D_K,
-                other=0.0)
-            v_next = tl.load(mixed_at + row * CONV_CHANNELS + 768 + head * D_V + value, mask=value < D_V,
+            k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
+            v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
                 other=0.0)
             # one token of the recurrence
             # decay: gdn.bole:12

@@ -82,7 +82,8 @@ Names and shapes (N nodes of all requests, B requests)
     k              bf16 [N, 2048], before the convolution
     v              bf16 [N, 4096], before the convolution
     conv_weight    bf16 [8192, 4], oldest tap first
-    mixed          bf16 [N, 8192], after convolution and activations
+    mixed          bf16 [N, 6144], after convolution and activations; the commit reads it too
+    passing        bf16 [N, 2048], after convolution and activations
     window         bf16 [slots, 8192, 3], newest entry last
     near           int32 [N, 3], nearest ancestors; -1-r: window entry r from the end
     A_log          fp32 parameter, head
@@ -117,13 +118,14 @@ D_V = tl.constexpr(128)
 B_K = tl.constexpr(128)
 B_V = tl.constexpr(64)
 VALUE_TILES = tl.constexpr(2)
-CONV_CHANNELS = tl.constexpr(8192)
+KEPT_CHANNELS = tl.constexpr(6144)
+PASSING_CHANNELS = tl.constexpr(2048)
 
 
 @triton.jit
 def prepare(
-    cu_nodes, q, q_stride, slots, window, window_stride, near, conv_weight, mixed, rows, capacity, k,
-    k_stride, v, v_stride, ancestors, a, a_stride, b, b_stride, A_log, dt_bias,
+    cu_nodes, q, q_stride, slots, window, window_stride, near, conv_weight, passing, rows, capacity, k,
+    k_stride, mixed, v, v_stride, ancestors, a, a_stride, b, b_stride, A_log, dt_bias,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -178,8 +180,8 @@ def prepare(
             tl.where((in_tree == 1)[:, None], window_1[None, :],
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + column[None, :], stored, mask=exists)
+        stored = total.to(passing.dtype.element_ty)
+        tl.store(passing + row[:, None] * PASSING_CHANNELS + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         # norm_q: gdn.bole:10
         square_q = tl.sum(value * value, axis=1)
@@ -226,7 +228,7 @@ def prepare(
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
         stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + packed[None, :], stored, mask=exists)
+        tl.store(mixed + row[:, None] * KEPT_CHANNELS + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         # norm_k: gdn.bole:11
         square_k = tl.sum(value * value, axis=1)
@@ -273,7 +275,7 @@ def prepare(
             tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
         total = total / (1.0 + tl.exp(-total))
         stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * CONV_CHANNELS + packed[None, :], stored, mask=exists)
+        tl.store(mixed + row[:, None] * KEPT_CHANNELS + 2048 + column[None, :], stored, mask=exists)
         value = stored.to(tl.float32)
         guard_v = tl.sum(value * value, axis=1)
         tl.store(rows + (3 * VALUE_HEADS + unit - 32) * capacity + row, guard_v, mask=inside)
@@ -289,11 +291,11 @@ def prepare(
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
-        q_rows = mixed + first * CONV_CHANNELS + key_head * D_K
-        q_tile = tl.load(q_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+        q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
             other=0.0)
-        k_rows = mixed + first * CONV_CHANNELS + 2048 + key_head * D_K
-        k_tile = tl.load(k_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+        k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
             other=0.0)
         # beta: gdn.bole:13
         beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
@@ -334,7 +336,7 @@ def prepare(
 
 
 @triton.jit
-def factors(cu_nodes, ancestors, mixed, rows, capacity, folded):
+def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
     """Once per head: the system of the tree, solved and folded into the readout."""
     program = tl.program_id(0)
     head = program % VALUE_HEADS
@@ -350,10 +352,11 @@ def factors(cu_nodes, ancestors, mixed, rows, capacity, folded):
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
-    q_rows = mixed + first * CONV_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    k_rows = mixed + first * CONV_CHANNELS + 2048 + key_head * D_K
-    k_tile = tl.load(k_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        other=0.0)
+    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     # beta: gdn.bole:13
     beta_at = rows + head * capacity + first
     beta = tl.load(beta_at + node, mask=inside, other=0.0)
@@ -446,7 +449,7 @@ def factors(cu_nodes, ancestors, mixed, rows, capacity, folded):
 
 
 @triton.jit
-def values(cu_nodes, slots, state, state_stride, mixed, rows, capacity, folded, out, out_stride):
+def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity, folded, out, out_stride):
     """One value tile per program: the state read once, times the folded factors."""
     program = tl.program_id(0)
     value_tile = program % VALUE_TILES
@@ -463,12 +466,13 @@ def values(cu_nodes, slots, state, state_stride, mixed, rows, capacity, folded, 
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :])
-    q_rows = mixed + first * CONV_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    k_rows = mixed + first * CONV_CHANNELS + 2048 + key_head * D_K
-    k_tile = tl.load(k_rows + (node * CONV_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v_rows = mixed + first * CONV_CHANNELS + 4096 + head * D_V
-    v_tile = tl.load(v_rows + (node * CONV_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
+    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        other=0.0)
+    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
+    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
         other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
@@ -554,9 +558,8 @@ def commit(
         row = first + current
         a_now = tl.load(a_at + row * a_stride + head)
         b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(mixed_at + row * CONV_CHANNELS + 2048 + key_head * D_K + key, mask=key < D_K,
-            other=0.0)
-        v_now = tl.load(mixed_at + row * CONV_CHANNELS + 4096 + head * D_V + value, mask=value < D_V,
+        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
+        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value, mask=value < D_V,
             other=0.0)
         going = current >= 0
         while going:
@@ -570,9 +573,8 @@ def commit(
             row = first + current
             a_next = tl.load(a_at + row * a_stride + head)
             b_next = tl.load(b_at + row * b_stride + head)
-            k_next = tl.load(mixed_at + row * CONV_CHANNELS + 2048 + key_head * D_K + key, mask=key < D_K,
-                other=0.0)
-            v_next = tl.load(mixed_at + row * CONV_CHANNELS + 4096 + head * D_V + value, mask=value < D_V,
+            k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
+            v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value, mask=value < D_V,
                 other=0.0)
             # one token of the recurrence
             # decay: gdn.bole:12
