@@ -20,7 +20,7 @@ from boleir.runtime.arguments import (
 from boleir.runtime.call_records import Factors
 from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
-from boleir.runtime.verification import POOL, ROW_PLANES, Verification
+from boleir.runtime.verification import POOL, ROW_PLANES, TREE, Verification
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
@@ -43,7 +43,7 @@ class Commitment:
         self._verification = verification
         self._device = device
         self._interpreted = program.interpreted
-        tensors = ("table", "accepted", *ROWS[1:], "cu_nodes", "ancestors", "near")
+        tensors = ("table", "accepted", *ROWS[1:], *TREE)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
         integers = ("batch", *strides, "state_stride", "window_stride", "capacity")
         self._start = program.bind("commit", (*tensors, *integers))
@@ -80,7 +80,8 @@ class Commitment:
             for name, row in zip(ROWS[1:4], rows[1:4], strict=True):
                 check_slots(name, row, tree.num_requests, layers[0])
         table = workspace.tables.get(self._table(factors, layers))
-        self._run(table, len(factors), rows, (tree.cu_nodes, tree.ancestors, tree.near), found)
+        found_tree = (tree.cu_nodes, tree.ancestors, tree.depth, tree.near)
+        self._run(table, len(factors), rows, found_tree, found)
 
     def run(
         self,
@@ -90,8 +91,8 @@ class Commitment:
         rows: Sequence[torch.Tensor],
         tree: Sequence[torch.Tensor],
     ) -> None:
-        """All layers from bare tensors, checked every time: the operator's way. `tree`: cu_nodes,
-        ancestors, depth, near."""
+        """All layers from bare tensors, checked every time: the operator's way. `tree`: the tensors
+        that `TREE` names."""
         requests, nodes = tree[0].numel() - 1, tree[1].shape[0]
         for name, row in zip(ROWS, rows, strict=True):
             check_requests(name, row, requests, self._device)
@@ -108,7 +109,7 @@ class Commitment:
             entries = len(pool) * len(self._face.table)
             self._tables[len(pool)] = PointerTables(entries, self._device)
         table = self._tables[len(pool)].get(key)
-        self._run(table, len(pool), rows, (tree[0], tree[1], tree[3]), integers)
+        self._run(table, len(pool), rows, tree, integers)
 
     def _run(
         self,
@@ -118,7 +119,7 @@ class Commitment:
         tree: Sequence[torch.Tensor],
         integers: tuple[int, ...],
     ) -> None:
-        """Start the kernel for `count` layers; `tree`: cu_nodes, ancestors, near."""
+        """Start the kernel for `count` layers; `tree`: the tensors that `TREE` names."""
         tensors = [table, *rows, *tree]
         values: list[Any] = tensors
         if not self._interpreted:
@@ -127,7 +128,7 @@ class Commitment:
             for address in values:
                 every |= address
             if every & 15:
-                raise misaligned(("table", *ROWS, "cu_nodes", "ancestors", "near"), tensors)
+                raise misaligned(("table", *ROWS, *TREE), tensors)
         batch = tree[0].numel() - 1
         self._start(batch, count, [*values, batch, *integers])
 

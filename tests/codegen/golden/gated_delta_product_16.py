@@ -83,6 +83,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 1], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     q              bf16 [N, 256], free token stride
     k1             bf16 [N, 256], free token stride
     v1             bf16 [N, 512], free token stride
@@ -421,8 +422,8 @@ def verify(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    a_stride, b1_stride, k1_stride, v1_stride, b2_stride, k2_stride, v2_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, a_stride, b1_stride, k1_stride, v1_stride, b2_stride, k2_stride, v2_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -440,13 +441,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
         head = unit // 2
         key_head = head // GROUP
         value = unit % 2 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 64)
+        key = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 11 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 11 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k1_at = tl.multiple_of(tl.load(table + layer * 11 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -468,15 +471,13 @@ def commit(
         row = first + current
         a_now = tl.load(a_at + row * a_stride + head)
         b1_now = tl.load(b1_at + row * b1_stride + head)
-        k1_now = tl.load(k1_at + row * k1_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v1_now = tl.load(v1_at + row * v1_stride + head * D_V + value, mask=value < D_V, other=0.0)
+        k1_now = tl.load(k1_at + row * k1_stride + key_head * D_K + key)
+        v1_now = tl.load(v1_at + row * v1_stride + head * D_V + value)
         b2_now = tl.load(b2_at + row * b2_stride + head)
-        k2_now = tl.load(k2_at + row * k2_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v2_now = tl.load(v2_at + row * v2_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        going = current >= 0
-        while going:
+        k2_now = tl.load(k2_at + row * k2_stride + key_head * D_K + key)
+        v2_now = tl.load(v2_at + row * v2_stride + head * D_V + value)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -485,11 +486,11 @@ def commit(
             row = first + current
             a_next = tl.load(a_at + row * a_stride + head)
             b1_next = tl.load(b1_at + row * b1_stride + head)
-            k1_next = tl.load(k1_at + row * k1_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v1_next = tl.load(v1_at + row * v1_stride + head * D_V + value, mask=value < D_V, other=0.0)
+            k1_next = tl.load(k1_at + row * k1_stride + key_head * D_K + key)
+            v1_next = tl.load(v1_at + row * v1_stride + head * D_V + value)
             b2_next = tl.load(b2_at + row * b2_stride + head)
-            k2_next = tl.load(k2_at + row * k2_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v2_next = tl.load(v2_at + row * v2_stride + head * D_V + value, mask=value < D_V, other=0.0)
+            k2_next = tl.load(k2_at + row * k2_stride + key_head * D_K + key)
+            v2_next = tl.load(v2_at + row * v2_stride + head * D_V + value)
             # one token of the recurrence
             # decay: gated_delta_product.bole:12
             exp_A_log = tl.exp(A_log_head)
@@ -505,30 +506,31 @@ def commit(
             b1_row = b1_now.to(tl.float32)
             sigmoid_b1 = 1.0 / (1.0 + tl.exp(-b1_row))
             k1_row = k1_now.to(tl.float32)
-            square_k1 = tl.sum(k1_row * k1_row, axis=0)
+            square_k1 = tl.sum(k1_row * k1_row)
             norm_k1 = tl.rsqrt(square_k1 + 1e-06)
-            erase = 2.0 * sigmoid_b1 * norm_k1 * k1_row
             v1_row = v1_now.to(tl.float32)
             scaled_v1 = 2.0 * sigmoid_b1 * v1_row
-            u0 = scaled_v1 - gate * tl.sum(tile * erase[None, :], axis=1)
+            u0 = (scaled_v1 - gate * 2.0 * sigmoid_b1 * norm_k1
+                * tl.sum(tl.sum(tile * k1_row[:, None, :], axis=0), axis=1))
             # u1: gated_delta_product.bole:16
             b2_row = b2_now.to(tl.float32)
             sigmoid_b2 = 1.0 / (1.0 + tl.exp(-b2_row))
             k2_row = k2_now.to(tl.float32)
-            square_k2 = tl.sum(k2_row * k2_row, axis=0)
+            square_k2 = tl.sum(k2_row * k2_row)
             norm_k2 = tl.rsqrt(square_k2 + 1e-06)
-            erase_2 = 2.0 * sigmoid_b2 * norm_k2 * k2_row
             v2_row = v2_now.to(tl.float32)
             scaled_v2 = 2.0 * sigmoid_b2 * v2_row
             k1_2 = norm_k1 * k1_row
             k2_2 = norm_k2 * k2_row
-            k1_dot_k2 = tl.sum(k1_2 * k2_2, axis=0)
-            u1 = (scaled_v2 - gate * tl.sum(tile * erase_2[None, :], axis=1) - 2.0 * sigmoid_b2 * k1_dot_k2
+            k1_dot_k2 = tl.sum(k1_2 * k2_2)
+            u1 = (scaled_v2 - gate * 2.0 * sigmoid_b2 * norm_k2
+                * tl.sum(tl.sum(tile * k2_row[:, None, :], axis=0), axis=1) - 2.0 * sigmoid_b2 * k1_dot_k2
                 * u0)
             # new state: gated_delta_product.bole:17
-            write = norm_k1 * k1_row
-            write_2 = norm_k2 * k2_row
-            tile = tile * gate + u0[:, None] * write[None, :] + u1[:, None] * write_2[None, :]
+            written_u0 = norm_k1 * u0
+            written_u1 = norm_k2 * u1
+            tile = (tile * gate + written_u0[None, :, None] * k1_row[:, None, :] + written_u1[None, :, None]
+                * k2_row[:, None, :])
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))

@@ -71,6 +71,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 1], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     q              bf16 [N, 2048], free token stride
     k              bf16 [N, 2048], free token stride
     v              bf16 [N, 4096], free token stride
@@ -319,14 +320,14 @@ def values(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    a_stride, b_stride, k_stride, v_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, a_stride, b_stride, k_stride, v_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 128
-    request = program // 128 % batch
-    layer = program // (128 * batch)
+    unit = program % 256
+    request = program // 256 % batch
+    layer = program // (256 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -338,13 +339,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
-        head = unit // 4
+        head = unit // 8
         key_head = head // GROUP
-        value = unit % 4 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 128)
+        value = unit % 8 * 16 + tl.arange(0, 16)
+        key = tl.arange(0, 4)[:, None] * 32 + tl.arange(0, 32)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 8 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 8 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 8 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -363,12 +366,10 @@ def commit(
         row = first + current
         a_now = tl.load(a_at + row * a_stride + head)
         b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        going = current >= 0
-        while going:
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -377,8 +378,8 @@ def commit(
             row = first + current
             a_next = tl.load(a_at + row * a_stride + head)
             b_next = tl.load(b_at + row * b_stride + head)
-            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
+            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
+            v_next = tl.load(v_at + row * v_stride + head * D_V + value)
             # one token of the recurrence
             # decay: gated_delta_rule.bole:10
             exp_A_log = tl.exp(A_log_head)
@@ -394,15 +395,14 @@ def commit(
             b_row = b_now.to(tl.float32)
             beta = 1.0 / (1.0 + tl.exp(-b_row))
             k_row = k_now.to(tl.float32)
-            square_k = tl.sum(k_row * k_row, axis=0)
+            square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
-            erase = beta * norm_k * k_row
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
-            u = scaled_v - gate * tl.sum(tile * erase[None, :], axis=1)
+            u = scaled_v - gate * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
             # new state: gated_delta_rule.bole:14
-            write = norm_k * k_row
-            tile = tile * gate + u[:, None] * write[None, :]
+            written_u = norm_k * u
+            tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))

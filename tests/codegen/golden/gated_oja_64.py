@@ -445,14 +445,14 @@ def values(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    g_stride, b_stride, v_stride, k_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, g_stride, b_stride, v_stride, k_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 32
-    request = program // 32 % batch
-    layer = program // (32 * batch)
+    unit = program % 16
+    request = program // 16 % batch
+    layer = program // (16 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -464,11 +464,12 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
-        head = unit // 4
+        head = unit // 2
         key_head = head // GROUP
+        key = unit % 2 * 64 + tl.arange(0, 64)
         value = tl.arange(0, 128)
-        key = unit % 4 * 32 + tl.arange(0, 32)
         state_at = tl.multiple_of(tl.load(table + layer * 6 + 0).to(tl.pointer_type(tl.float32)), 16)
         cell = (head * D_V + value)[:, None] * D_K + key[None, :]
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell, mask=(value < D_V)[:, None],
@@ -487,13 +488,10 @@ def commit(
         g_now = tl.load(g_at + row * g_stride + head * D_V + value, mask=value < D_V, other=0.0)
         b_now = tl.load(b_at + row * b_stride + head)
         v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        k_all_now = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128),
-            mask=tl.arange(0, 128) < D_K, other=0.0)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        going = current >= 0
-        while going:
+        k_all_now = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128))
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -503,9 +501,8 @@ def commit(
             g_next = tl.load(g_at + row * g_stride + head * D_V + value, mask=value < D_V, other=0.0)
             b_next = tl.load(b_at + row * b_stride + head)
             v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-            k_all_next = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128),
-                mask=tl.arange(0, 128) < D_K, other=0.0)
-            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+            k_all_next = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128))
+            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: gated_oja.bole:13
             g_row = g_now.to(tl.float32)
@@ -515,16 +512,15 @@ def commit(
             b_row = b_now.to(tl.float32)
             beta = 1.0 / (1.0 + tl.exp(-b_row))
             v_row = v_now.to(tl.float32)
-            erase = beta * v_row
             k_all = k_all_now.to(tl.float32)
-            square_k = tl.sum(k_all * k_all, axis=0)
+            square_k = tl.sum(k_all * k_all)
             norm_k = tl.rsqrt(square_k + 1e-06)
             k_row = k_now.to(tl.float32)
             k_2 = norm_k * k_row
             scaled_k = beta * k_2
-            u = scaled_k - tl.sum(tile * (gate[:, None] * erase[:, None]), axis=0)
+            u = scaled_k - beta * tl.sum(tile * (gate[:, None] * v_row[:, None]), axis=0)
             # new state: gated_oja.bole:15
-            tile = tile * gate[:, None] + v_row[:, None] * u[None, :]
+            tile = tile * gate[:, None] + u[None, :] * v_row[:, None]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None])

@@ -75,6 +75,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 1], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     a              bf16 [N, 32], free token stride
     b              bf16 [N, 32], free token stride
     q              bf16 [N, 2048], before the convolution
@@ -457,14 +458,14 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, passing, mixed, rows
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    a_stride, b_stride, window_stride, near, q_stride, k_stride, v_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, a_stride, b_stride, window_stride, near, q_stride, k_stride, v_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 160
-    request = program // 160 % batch
-    layer = program // (160 * batch)
+    unit = program % 288
+    request = program // 288 % batch
+    layer = program // (288 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -476,13 +477,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
-    if (unit < 128) & valid:
-        head = unit // 4
+    length = tl.load(depths + last, mask=valid, other=0) + 1
+    if (unit < 256) & valid:
+        head = unit // 8
         key_head = head // GROUP
-        value = unit % 4 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 128)
+        value = unit % 8 * 16 + tl.arange(0, 16)
+        key = tl.arange(0, 4)[:, None] * 32 + tl.arange(0, 32)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 10 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         a_at = tl.multiple_of(tl.load(table + layer * 10 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         b_at = tl.multiple_of(tl.load(table + layer * 10 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -499,13 +502,10 @@ def commit(
         row = first + current
         a_now = tl.load(a_at + row * a_stride + head)
         b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value, mask=value < D_V,
-            other=0.0)
-        going = current >= 0
-        while going:
+        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
+        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -514,9 +514,8 @@ def commit(
             row = first + current
             a_next = tl.load(a_at + row * a_stride + head)
             b_next = tl.load(b_at + row * b_stride + head)
-            k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value, mask=value < D_V,
-                other=0.0)
+            k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
+            v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
             # one token of the recurrence
             # decay: gdn.bole:12
             exp_A_log = tl.exp(A_log_head)
@@ -532,15 +531,14 @@ def commit(
             b_row = b_now.to(tl.float32)
             beta = 1.0 / (1.0 + tl.exp(-b_row))
             k_row = k_now.to(tl.float32)
-            square_k = tl.sum(k_row * k_row, axis=0)
+            square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
-            erase = beta * norm_k * k_row
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
-            u = scaled_v - gate * tl.sum(tile * erase[None, :], axis=1)
+            u = scaled_v - gate * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
             # new state: gdn.bole:16
-            write = norm_k * k_row
-            tile = tile * gate + u[:, None] * write[None, :]
+            written_u = norm_k * u
+            tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
@@ -550,15 +548,15 @@ def commit(
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
             tile.to(state_at.dtype.element_ty))
-    if (unit >= 128) & valid:
+    if (unit >= 256) & valid:
         window_at = tl.multiple_of(tl.load(table + layer * 10 + 9).to(tl.pointer_type(tl.bfloat16)), 16)
         # the track node counts where it lies on the path
         tracked = (track_slot >= 0) & (track_node >= 0) & (track_node < count)
         bit = tl.where(tracked, track_node, 0)
         tracked = tracked & (((tl.load(ancestors + last) >> (bit & 63).to(tl.int64)) & 1) != 0)
-        if (unit >= 128) & (unit < 136):
+        if (unit >= 256) & (unit < 264):
             # window of q
-            column = (unit - 128) * 256 + tl.arange(0, 256)
+            column = (unit - 256) * 256 + tl.arange(0, 256)
             live = column < 2048
             place = column * 3
             q_at = tl.multiple_of(tl.load(table + layer * 10 + 6).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -592,9 +590,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 136) & (unit < 144):
+        if (unit >= 264) & (unit < 272):
             # window of k
-            column = (unit - 136) * 256 + tl.arange(0, 256)
+            column = (unit - 264) * 256 + tl.arange(0, 256)
             live = column < 2048
             place = (2048 + column) * 3
             k_at = tl.multiple_of(tl.load(table + layer * 10 + 7).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -628,9 +626,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 144) & (unit < 160):
+        if (unit >= 272) & (unit < 288):
             # window of v
-            column = (unit - 144) * 256 + tl.arange(0, 256)
+            column = (unit - 272) * 256 + tl.arange(0, 256)
             live = column < 4096
             place = (4096 + column) * 3
             v_at = tl.multiple_of(tl.load(table + layer * 10 + 8).to(tl.pointer_type(tl.bfloat16)), 16)

@@ -75,6 +75,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 4], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     a              bf16 [N, 12], free token stride
     b              bf16 [N, 12], free token stride
     q              bf16 [N, 384], before the convolution
@@ -592,14 +593,14 @@ def verify(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    a_stride, b_stride, window_stride, near, q_stride, k_stride, v_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, a_stride, b_stride, window_stride, near, q_stride, k_stride, v_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 31
-    request = program // 31 % batch
-    layer = program // (31 * batch)
+    unit = program % 55
+    request = program // 55 % batch
+    layer = program // (55 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -614,15 +615,17 @@ def commit(
     path_1 = tl.load(ancestors + last * 4 + 1, mask=valid, other=0)
     path_2 = tl.load(ancestors + last * 4 + 2, mask=valid, other=0)
     path_3 = tl.load(ancestors + last * 4 + 3, mask=valid, other=0)
-    if (unit < 24) & valid:
-        head = unit // 2
+    length = tl.load(depths + last, mask=valid, other=0) + 1
+    if (unit < 48) & valid:
+        head = unit // 4
         key_head = head // GROUP
-        value = unit % 2 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 128)
+        value = unit % 4 * 16 + tl.arange(0, 16)
+        key = tl.arange(0, 4)[:, None] * 32 + tl.arange(0, 32)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 10 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
-            mask=(value < D_V)[:, None] & (key < D_K)[None, :], other=0.0).to(tl.float32)
+            mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :], other=0.0).to(tl.float32)
         a_at = tl.multiple_of(tl.load(table + layer * 10 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         b_at = tl.multiple_of(tl.load(table + layer * 10 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         mixed_at = tl.multiple_of(tl.load(table + layer * 10 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -653,10 +656,8 @@ def commit(
         k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
         v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
             other=0.0)
-        going = current >= 0
-        while going:
+        for _ in range(length):
             here = current
-            going = (path_0 | path_1 | path_2 | path_3) != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -695,34 +696,34 @@ def commit(
             b_row = b_now.to(tl.float32)
             beta = 1.0 / (1.0 + tl.exp(-b_row))
             k_row = k_now.to(tl.float32)
-            square_k = tl.sum(k_row * k_row, axis=0)
+            square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
-            erase = beta * norm_k * k_row
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
-            u = scaled_v - gate * tl.sum(tile * erase[None, :], axis=1)
+            u = scaled_v - gate * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
             # new state: gdn.bole:16
-            write = norm_k * k_row
-            tile = tile * gate + u[:, None] * write[None, :]
+            written_u = norm_k * u
+            tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None] & (key < D_K)[None, :])
+                    tile.to(state_at.dtype.element_ty),
+                    mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :])
             a_now = a_next
             b_now = b_next
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None] & (key < D_K)[None, :])
-    if (unit >= 24) & valid:
+            tile.to(state_at.dtype.element_ty), mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :])
+    if (unit >= 48) & valid:
         window_at = tl.multiple_of(tl.load(table + layer * 10 + 9).to(tl.pointer_type(tl.bfloat16)), 16)
         # the track node counts where it lies on the path
         tracked = (track_slot >= 0) & (track_node >= 0) & (track_node < count)
         bit = tl.where(tracked, track_node, 0)
         tracked = (tracked & (((tl.load(ancestors + last * 4 + bit // 64) >> (bit & 63).to(tl.int64))
             & 1) != 0))
-        if (unit >= 24) & (unit < 26):
+        if (unit >= 48) & (unit < 50):
             # window of q
-            column = (unit - 24) * 256 + tl.arange(0, 256)
+            column = (unit - 48) * 256 + tl.arange(0, 256)
             live = column < 384
             place = column * 3
             q_at = tl.multiple_of(tl.load(table + layer * 10 + 6).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -756,9 +757,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 26) & (unit < 28):
+        if (unit >= 50) & (unit < 52):
             # window of k
-            column = (unit - 26) * 256 + tl.arange(0, 256)
+            column = (unit - 50) * 256 + tl.arange(0, 256)
             live = column < 384
             place = (384 + column) * 3
             k_at = tl.multiple_of(tl.load(table + layer * 10 + 7).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -792,9 +793,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 28) & (unit < 31):
+        if (unit >= 52) & (unit < 55):
             # window of v
-            column = (unit - 28) * 256 + tl.arange(0, 256)
+            column = (unit - 52) * 256 + tl.arange(0, 256)
             live = column < 720
             place = (768 + column) * 3
             v_at = tl.multiple_of(tl.load(table + layer * 10 + 8).to(tl.pointer_type(tl.bfloat16)), 16)

@@ -295,14 +295,14 @@ def values(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    g_stride, v_stride, k_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, g_stride, v_stride, k_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 8
-    request = program // 8 % batch
-    layer = program // (8 * batch)
+    unit = program % 4
+    request = program // 4 % batch
+    layer = program // (4 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -314,13 +314,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
-        head = unit // 2
+        head = unit // 1
         key_head = head
-        value = unit % 2 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 64)
+        value = unit % 1 * 64 + tl.arange(0, 64)
+        key = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 5 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 5 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 5 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -332,22 +334,20 @@ def commit(
         current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
         path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
         row = first + current
-        g_now = tl.load(g_at + row * g_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        going = current >= 0
-        while going:
+        g_now = tl.load(g_at + row * g_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
             row = first + current
-            g_next = tl.load(g_at + row * g_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+            g_next = tl.load(g_at + row * g_stride + key_head * D_K + key)
+            v_next = tl.load(v_at + row * v_stride + head * D_V + value)
+            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: gla.bole:9
             g_row = g_now.to(tl.float32)
@@ -355,7 +355,7 @@ def commit(
             # new state: gla.bole:9
             v_row = v_now.to(tl.float32)
             k_row = k_now.to(tl.float32)
-            tile = tile * exp_g[None, :] + v_row[:, None] * k_row[None, :]
+            tile = tile * exp_g[:, None, :] + v_row[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))

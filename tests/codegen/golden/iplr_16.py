@@ -62,6 +62,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 1], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     q              bf16 [N, 256], free token stride
     k              bf16 [N, 256], free token stride
     v              bf16 [N, 256], free token stride
@@ -315,8 +316,8 @@ def values(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    a_stride, b_stride, v_stride, k_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, a_stride, v_stride, b_stride, k_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -334,13 +335,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
         head = unit // 2
         key_head = head
         value = unit % 2 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 64)
+        key = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 6 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 6 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 6 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -353,40 +356,37 @@ def commit(
         current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
         path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
         row = first + current
-        a_now = tl.load(a_at + row * a_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        b_now = tl.load(b_at + row * b_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        going = current >= 0
-        while going:
+        a_now = tl.load(a_at + row * a_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        b_now = tl.load(b_at + row * b_stride + key_head * D_K + key)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
             row = first + current
-            a_next = tl.load(a_at + row * a_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            b_next = tl.load(b_at + row * b_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+            a_next = tl.load(a_at + row * a_stride + key_head * D_K + key)
+            v_next = tl.load(v_at + row * v_stride + head * D_V + value)
+            b_next = tl.load(b_at + row * b_stride + key_head * D_K + key)
+            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             # one token of the recurrence
             # u: iplr.bole:8
             a_row = a_now.to(tl.float32)
-            erase = -1.0 * a_row
-            u = 0.0 - tl.sum(tile * erase[None, :], axis=1)
+            u = 0.0 - -1.0 * tl.sum(tl.sum(tile * a_row[:, None, :], axis=0), axis=1)
             # new state: iplr.bole:8
-            b_row = b_now.to(tl.float32)
             v_row = v_now.to(tl.float32)
+            b_row = b_now.to(tl.float32)
             k_row = k_now.to(tl.float32)
-            tile = tile + u[:, None] * b_row[None, :] + v_row[:, None] * k_row[None, :]
+            tile = tile + u[None, :, None] * b_row[:, None, :] + v_row[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
             a_now = a_next
-            b_now = b_next
             v_now = v_next
+            b_now = b_next
             k_now = k_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
             tile.to(state_at.dtype.element_ty))

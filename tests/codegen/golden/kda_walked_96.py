@@ -573,8 +573,8 @@ def verify(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    f_stride, b_stride, k_stride, v_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, f_stride, b_stride, k_stride, v_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -593,13 +593,15 @@ def commit(
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last * 2 + 0, mask=valid, other=0)
     path_1 = tl.load(ancestors + last * 2 + 1, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
         head = unit // 1
         key_head = head
         value = unit % 1 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 64)
+        key = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 8 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 8 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 8 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -609,7 +611,7 @@ def commit(
         A_log_at = tl.multiple_of(tl.load(table + layer * 8 + 6).to(tl.pointer_type(tl.float32)), 16)
         A_log_head = tl.load(A_log_at + head)
         dt_bias_at = tl.multiple_of(tl.load(table + layer * 8 + 7).to(tl.pointer_type(tl.float32)), 16)
-        dt_bias_head = tl.load(dt_bias_at + key_head * D_K + key, mask=key < D_K, other=0.0)
+        dt_bias_head = tl.load(dt_bias_at + key_head * D_K + key)
         # the lowest bit left is the next node: as a float, its exponent is its number
         lowest_0 = (path_0 & -path_0).to(tl.float32)
         here_0 = path_0 != 0
@@ -620,14 +622,12 @@ def commit(
         path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
         path_1 = tl.where(here_1, path_1 & (path_1 - 1), path_1)
         row = first + current
-        f_now = tl.load(f_at + row * f_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+        f_now = tl.load(f_at + row * f_stride + key_head * D_K + key)
         b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        going = current >= 0
-        while going:
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        for _ in range(length):
             here = current
-            going = (path_0 | path_1) != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -638,10 +638,10 @@ def commit(
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
             path_1 = tl.where(here_1, path_1 & (path_1 - 1), path_1)
             row = first + current
-            f_next = tl.load(f_at + row * f_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+            f_next = tl.load(f_at + row * f_stride + key_head * D_K + key)
             b_next = tl.load(b_at + row * b_stride + head)
-            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-            v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
+            k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
+            v_next = tl.load(v_at + row * v_stride + head * D_V + value)
             # one token of the recurrence
             # decay: kda.bole:13
             exp_A_log = tl.exp(A_log_head)
@@ -658,15 +658,15 @@ def commit(
             b_row = b_now.to(tl.float32)
             beta = 1.0 / (1.0 + tl.exp(-b_row))
             k_row = k_now.to(tl.float32)
-            square_k = tl.sum(k_row * k_row, axis=0)
+            square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
-            erase = beta * norm_k * k_row
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
-            u = scaled_v - tl.sum(tile * (exp_g[None, :] * erase[None, :]), axis=1)
+            u = (scaled_v - beta * norm_k
+                * tl.sum(tl.sum(tile * (exp_g[:, None, :] * k_row[:, None, :]), axis=0), axis=1))
             # new state: kda.bole:15
-            write = norm_k * k_row
-            tile = tile * exp_g[None, :] + u[:, None] * write[None, :]
+            written_u = norm_k * u
+            tile = tile * exp_g[:, None, :] + written_u[None, :, None] * k_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))

@@ -52,6 +52,7 @@ Kernels
 Names and shapes (N nodes of all requests, B requests)
     cu_nodes       int32 [B+1], first node of every request
     ancestors      int64 [N, 1], bit j: node j is ancestor or self
+    depths         int32 [N], edges from the root
     C              bf16 [N, 128], free token stride
     B              bf16 [N, 128], free token stride
     x              bf16 [N, 512], free token stride
@@ -255,14 +256,14 @@ def values(
 
 @triton.jit
 def commit(
-    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, state_stride,
-    dt_stride, x_stride, B_stride,
+    table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
+    state_stride, dt_stride, x_stride, B_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 16
-    request = program // 16 % batch
-    layer = program // (16 * batch)
+    unit = program % 32
+    request = program // 32 % batch
+    layer = program // (32 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -274,13 +275,15 @@ def commit(
     valid = (accepted_node >= 0) & (accepted_node < count) & (slot >= 0) & (target_slot >= 0)
     last = first + tl.where(valid, accepted_node, 0)
     path_0 = tl.load(ancestors + last, mask=valid, other=0)
+    length = tl.load(depths + last, mask=valid, other=0) + 1
     if valid:
-        head = unit // 2
+        head = unit // 4
         key_head = head // GROUP
-        value = unit % 2 * 32 + tl.arange(0, 32)
-        key = tl.arange(0, 128)
+        value = unit % 4 * 16 + tl.arange(0, 16)
+        key = tl.arange(0, 4)[:, None] * 32 + tl.arange(0, 32)[None, :]
         state_at = tl.multiple_of(tl.load(table + layer * 8 + 0).to(tl.pointer_type(tl.float32)), 16)
-        cell = (head * D_V + value)[:, None] * D_K + key[None, :]
+        # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
+        cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
         C_at = tl.multiple_of(tl.load(table + layer * 8 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         B_at = tl.multiple_of(tl.load(table + layer * 8 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -299,12 +302,10 @@ def commit(
         path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
         row = first + current
         dt_now = tl.load(dt_at + row * dt_stride + head)
-        x_now = tl.load(x_at + row * x_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        B_now = tl.load(B_at + row * B_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
-        going = current >= 0
-        while going:
+        x_now = tl.load(x_at + row * x_stride + head * D_V + value)
+        B_now = tl.load(B_at + row * B_stride + key_head * D_K + key)
+        for _ in range(length):
             here = current
-            going = path_0 != 0
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -312,8 +313,8 @@ def commit(
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
             row = first + current
             dt_next = tl.load(dt_at + row * dt_stride + head)
-            x_next = tl.load(x_at + row * x_stride + head * D_V + value, mask=value < D_V, other=0.0)
-            B_next = tl.load(B_at + row * B_stride + key_head * D_K + key, mask=key < D_K, other=0.0)
+            x_next = tl.load(x_at + row * x_stride + head * D_V + value)
+            B_next = tl.load(B_at + row * B_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: mamba2.bole:10
             exp_A_log = tl.exp(A_log_head)
@@ -329,7 +330,7 @@ def commit(
             x_row = x_now.to(tl.float32)
             scaled_x = delta * x_row
             B_row = B_now.to(tl.float32)
-            tile = tile * gate + scaled_x[:, None] * B_row[None, :]
+            tile = tile * gate + scaled_x[None, :, None] * B_row[:, None, :]
             if (here == track_node) & (track_slot >= 0):
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))

@@ -1,0 +1,100 @@
+"""One token of the recurrence on a tile of the state: the unknowns, then the update."""
+
+from __future__ import annotations
+
+from boleir.codegen.emit.commit_table import pointer, table_columns
+from boleir.codegen.emit.commit_tile import NAMES, WIDTHS, Tile
+from boleir.codegen.emit.commit_token import Token
+from boleir.codegen.emit.context import Context, place, unknown_place
+from boleir.codegen.emit.text import product
+from boleir.codegen.emit.writer import Writer
+from boleir.codegen.plan import Operand
+from boleir.ir import Expr, Kind
+
+
+class Step:
+    """Emits the step of one token."""
+
+    def __init__(self, context: Context, writer: Writer, tile: Tile, token: Token) -> None:
+        self.context = context
+        self.writer = writer
+        self.tile = tile
+        self.token = token
+        self.stored = "unknowns" in table_columns(context)
+
+    def emit(self) -> None:
+        """One token: the unknowns, then the update of the tile."""
+        plan, w = self.context.plan, self.writer
+        gate = self._gate()
+        unknowns: list[str] = []
+        for p in range(len(plan.pairs)):
+            unknowns.append(self._unknown(p, gate, unknowns))
+        w.origin("new state", place(plan.form.recurrence.update))
+        writes: list[tuple[str, Expr]] = []
+        for u, pair in zip(unknowns, plan.pairs, strict=True):
+            writes.append(self._written(u, pair.write, f"written_{u}"))
+        for write in plan.writes:
+            value = self.token.side(write.value)
+            writes.append(self._written(value, write.key, f"written_{value}"))
+        terms = [product("tile", gate) if gate else "tile"]
+        for vector, base in writes:
+            row, along = self._rows(vector), self._along(self.token.live(base))
+            terms.append(f"{row} * {along}")
+        w.let("tile", " + ".join(terms))
+
+    def _written(self, vector: str, operand: Operand, name: str) -> tuple[str, Expr]:
+        """A vector of the unknowns' side with the scalars of what it is written along, and that."""
+        scalars = self.token.scalars(operand)
+        if scalars:
+            vector = self.writer.temp(product(*scalars, vector), name)
+        return vector, operand.base
+
+    def _rows(self, name: str) -> str:
+        """A vector over the unknowns' side, for the tile."""
+        return self.tile.across(name, self.context.plan.unknown)
+
+    def _along(self, name: str) -> str:
+        """A vector over the summed side, for the tile."""
+        return self.tile.across(name, self.tile.summed)
+
+    def _gate(self) -> str | None:
+        """What multiplies the tile: a scalar, or a vector over channels; None for one."""
+        plan, w, token = self.context.plan, self.writer, self.token
+        if plan.log_decay is not None:
+            w.origin("decay", place(plan.log_decay, plan.form.decay))
+            return w.let("gate", f"tl.exp({token.head(plan.log_decay)})")
+        decay = plan.key_decay if plan.value_decay is None else plan.value_decay
+        if decay is None:
+            return None
+        w.origin("decay", place(decay))
+        gate = token.side(decay)
+        if not self.tile.exact(decay.kind):  # a factor of no channel may be anything
+            live = f"{NAMES[decay.kind]} < {WIDTHS[decay.kind]}"
+            gate = w.let("gate", f"tl.where({live}, {gate}, 1.0)")
+        return self.tile.across(gate, decay.kind)
+
+    def _unknown(self, p: int, gate: str | None, earlier: list[str]) -> str:
+        """One unknown of the token: stored by verification, or read off the tile."""
+        plan, w, token = self.context.plan, self.writer, self.token
+        name, pair = f"u{p}" if len(plan.pairs) > 1 else "u", plan.pairs[p]
+        if self.stored:
+            plane = f"({p} * {w.arg('capacity', 'i64')} + row)" if p else "row"
+            at = f"{plane} * (VALUE_HEADS * D_V) + head * D_V + value"
+            first = pointer(self.context, w, "unknowns", "fp32")
+            mask = "" if self.tile.exact(Kind.VALUE) else ", mask=value < D_V, other=0.0"
+            return token.row(name, f"tl.load({first} + {at}{mask})")
+        w.origin(name, unknown_place(plan.form, p))
+        factors = token.scalars(pair.erase)
+        seen = self._along(token.live(pair.erase.base))
+        if gate and pair.after_decay:
+            if gate.endswith(self._along("")):
+                seen = f"({product(gate, seen)})"
+            else:
+                factors.insert(0, gate.removesuffix(self._rows("")))
+        read = self.tile.total(f"tile * {seen}")
+        factors += [token.side(pair.gain)] if pair.gain is not None else []
+        text = f"{token.side(pair.target)} - {product(*factors, read)}"
+        for weight, u in zip(pair.coupling, earlier, strict=True):
+            if weight is not None:
+                text += f" - {product(token.head(plan.scalar(weight).expr), u)}"
+        return w.let(name, text)

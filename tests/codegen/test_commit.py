@@ -1,0 +1,60 @@
+"""The commit kernel: how its programs share the state, and what a token costs a thread."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import boleir
+from boleir.codegen.emit.commit_tile import Tile
+from boleir.codegen.emit.context import Context
+from boleir.codegen.kernel_spec import CompiledKernel, Job
+from boleir.codegen.offline import CompilePool
+from boleir.codegen.pipeline import Lowered, lower
+from boleir.codegen.request import Shapes
+from boleir.codegen.targets import target
+
+
+def made(name: str, d_k: int, d_v: int) -> Lowered:
+    return lower(boleir.load(name), Shapes(16, 32, d_k, d_v, 64, 8))
+
+
+def tile(name: str, d_k: int, d_v: int) -> Tile:
+    lowered = made(name, d_k, d_v)
+    return Tile(Context(lowered.plan, lowered.shapes, lowered.schedule))
+
+
+@pytest.mark.parametrize(
+    ("name", "d_k", "d_v", "sizes"),
+    [
+        ("gated_delta_rule", 128, 128, (16, 1, 4, 32)),
+        ("gated_delta_rule", 256, 128, (8, 1, 4, 64)),
+        ("gated_delta_rule", 96, 60, (16, 1, 4, 32)),
+        ("gated_delta_rule", 64, 16, (16, 1, 4, 16)),
+        ("gated_delta_rule", 16, 128, (128, 1, 1, 16)),
+        ("kda", 128, 128, (64, 4, 4, 32)),
+        ("kda", 32, 16, (16, 1, 2, 16)),
+        ("gated_oja", 128, 128, (64, 4, 1, 128)),
+    ],
+)
+def test_a_thread_holds_as_much_of_the_state_whatever_its_shape(
+    name: str, d_k: int, d_v: int, sizes: tuple[int, ...]
+) -> None:
+    found = tile(name, d_k, d_v)
+    assert (found.rows, found.warps, found.pieces, found.piece) == sizes
+    assert found.rows * found.pieces * found.piece <= 2048 * found.warps
+
+
+@pytest.mark.parametrize(("name", "d_k"), [("gated_delta_rule", 128), ("gdn", 96)])
+def test_a_read_of_the_state_takes_few_steps_between_lanes(
+    name: str, d_k: int, pool: CompilePool
+) -> None:
+    """Four rows per thread, three steps each, and the key's norm. With all lanes along the keys it
+    would be five steps for each of sixteen rows."""
+    lowered = made(name, d_k, 128)
+    spec = next(spec for spec in lowered.specs() if spec.name == "commit")
+    (result,) = pool.run([Job(lowered.text, spec, target("sm_90"))])
+    assert isinstance(result, CompiledKernel), result
+    assert len(re.findall(r"shfl\.sync", result.assembly)) <= 4 * 3 + 8
+    assert not result.spills
