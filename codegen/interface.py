@@ -193,6 +193,7 @@ def _planes(lowered: Lowered) -> int:
 
 
 def _folded(lowered: Lowered) -> tuple[int, str]:
+    from boleir.codegen.emit.blocked import folded_slots
     from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
     from boleir.codegen.emit.staged import gram_count
 
@@ -201,8 +202,8 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
         return shapes.value_heads * gram_count(lowered.plan) * shapes.max_nodes**2, "fp32"
     if not context.schedule.folds:
         return 0, "fp32"
-    tiles = folded_tiles(context) * folded_pieces(context)
-    per_head = tiles * context.schedule.node_block**2
+    tiles = folded_slots(context) if context.blocks > 1 else folded_tiles(context)
+    per_head = tiles * folded_pieces(context) * context.schedule.node_block**2
     return context.shapes.value_heads * per_head, folded_dtype(context)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from boleir.codegen.emit.blocked_factors import emit_blocked_factors
+from boleir.codegen.emit.blocked_values import emit_blocked_values
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.factors import emit_factors
@@ -142,6 +144,9 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append(emit_staged_values(context, pdl=pdl))
     elif context.schedule.fusion == "joined":
         kernels.append(emit_joined(context, pdl=pdl))
+    elif context.schedule.fusion == "split" and context.blocks > 1:
+        kernels.append(emit_blocked_factors(context, pdl=pdl))
+        kernels.append(emit_blocked_values(context, pdl=pdl))
     elif context.schedule.fusion == "split":
         per_key = context.plan.key_decay is not None
         kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))

@@ -84,7 +84,8 @@ class Schedule:
     """Cap on registers per thread of the kernel that reads the state; 0: none."""
     factor_warps: int = 4
     prefetch: bool = False
-    """Load all vectors of a value tile before the first product: less waiting, more registers."""
+    """Load all vectors of a value tile before the first product (of two node blocks: multiply both
+    by the state before what comes from the factors): less waiting, more registers."""
     path_sum: str = "select"
     """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask."""
     pdl: bool = True
@@ -130,7 +131,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
-    _check_key_decay(schedule, plan)
+    _check_key_decay(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
@@ -154,7 +155,7 @@ def _check_choices(schedule: Schedule) -> None:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 
 
-def _check_key_decay(schedule: Schedule, plan: Plan) -> None:
+def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Decays per key channel do not factor out of the products of two nodes, which are summed up
     along the path once per head: before the kernel of the value tiles."""
     if plan.key_decay is None and schedule.fusion == "walked":
@@ -165,6 +166,12 @@ def _check_key_decay(schedule: Schedule, plan: Plan) -> None:
     if plan.key_decay is not None and schedule.fusion == "fused":
         raise InvalidSchedule(
             f"{plan.name} decays per key channel: fusion must be split, joined or walked, not fused"
+        )
+    if plan.key_decay is not None and schedule.fusion == "split" and blocks(schedule, shapes) > 1:
+        raise InvalidSchedule(
+            f"{plan.name} decays per key channel: split needs all {shapes.max_nodes} nodes in one "
+            f"block, node_block is {schedule.node_block}",
+            mend="fusion walked",
         )
 
 
@@ -209,10 +216,9 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
         if getattr(schedule, name) > padded(size):
             given = getattr(schedule, name)
             raise InvalidSchedule(f"{name} {given} is above the padded size {padded(size)}")
-    if schedule.folds and shapes.max_nodes > nodes:
+    if schedule.fusion == "joined" and shapes.max_nodes > nodes:
         raise InvalidSchedule(
-            f"{schedule.fusion} needs all {shapes.max_nodes} nodes in one block, "
-            f"node_block is {nodes}"
+            f"joined needs all {shapes.max_nodes} nodes in one block, node_block is {nodes}"
         )
 
 
@@ -229,7 +235,8 @@ def _check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 
 
 def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
-    if looped(schedule, shapes) and schedule.gates != "prepare":
+    several = schedule.folds and blocks(schedule, shapes) > 1
+    if (several or looped(schedule, shapes)) and schedule.gates != "prepare":
         raise InvalidSchedule(
             f"{shapes.max_nodes} nodes in blocks of {schedule.node_block} are walked in a loop, "
             "which reads row scalars back: gates must be prepare"
@@ -239,8 +246,14 @@ def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     if schedule.solver in ("inverse", "product") or schedule.folds:
         _check_shared(schedule, plan)
+    if schedule.folds and blocks(schedule, shapes) > 1 and not (plan.pairs or plan.writes):
+        raise InvalidSchedule(
+            f"{plan.name} writes nothing, so that no block is read: split needs all "
+            f"{shapes.max_nodes} nodes in one block, node_block is {schedule.node_block}",
+            mend="fusion fused",
+        )
     if schedule.folds:
-        _check_folding(schedule)
+        _check_folding(schedule, blocks(schedule, shapes) == 1)
     if schedule.solver == "levels" and plan.form.micro_steps > 1:
         steps = plan.form.micro_steps
         raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {steps}")
@@ -267,7 +280,7 @@ def _check_shared(schedule: Schedule, plan: Plan) -> None:
         )
 
 
-def _check_folding(schedule: Schedule) -> None:
+def _check_folding(schedule: Schedule, one: bool) -> None:
     fusion = schedule.fusion
     if schedule.commit == "factors":
         raise InvalidSchedule(
@@ -278,7 +291,7 @@ def _check_folding(schedule: Schedule) -> None:
         raise InvalidSchedule(
             f"{fusion} shares an inverse between value tiles: solver must be inverse or product"
         )
-    if schedule.orientation != "values":
+    if schedule.orientation != "values" and (fusion == "joined" or one):
         raise InvalidSchedule(
             f"{fusion} is emitted with values on the M side only: orientation must be values"
         )
@@ -303,9 +316,11 @@ def blocks(schedule: Schedule, shapes: Shapes) -> int:
 
 
 def looped(schedule: Schedule, shapes: Shapes) -> bool:
-    """Whether a kernel walks the node blocks in a loop. The blocks of a static tree are written out
-    instead, since what is known of each makes it shorter."""
-    return blocks(schedule, shapes) > 1 and shapes.parents is None
+    """Whether a kernel walks the node blocks in a loop instead of having them written out: where
+    value tiles need not solve them, only two are. Otherwise those of a static tree are, since what
+    is known of each makes it shorter."""
+    count = blocks(schedule, shapes)
+    return count > 2 if schedule.folds else count > 1 and shapes.parents is None
 
 
 def block_depth(schedule: Schedule, shapes: Shapes) -> int:
@@ -365,7 +380,7 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     of the state; only a small tree behind a convolution is faster in one fused launch. Few requests
     wait for latency: gates are computed where they are needed and loads are issued early. Many fill
     the GPU: gates are prepared once, and few registers let more programs share a multiprocessor.
-    More than 64 nodes are solved block by block.
+    More than 64 nodes are solved block by block: once per head, too, wherever one inverse will do.
     """
     found = _default_schedule(plan, shapes, batch)
     return found if plan.entangled is None else replace(found, gates="inline")
@@ -379,6 +394,9 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if plan.key_decay is not None:
         return _key_decay_schedule(plan, shapes, batch)
     single = _single(plan)
+    writes = bool(plan.pairs or plan.writes)
+    if shapes.max_nodes > 64 and single and writes and plan.entangled is None:
+        return _blocked_schedule(plan, shapes, batch)
     if shapes.max_nodes > 64 or not single:
         solver = "inverse" if single and plan.pairs else "horner"
         return Schedule(solver=solver, b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare")
@@ -395,6 +413,17 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if many:
         return replace(split, registers=128 if nodes <= 32 else 168)
     return replace(split, path_sum="dot" if nodes > 32 else "select")
+
+
+def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
+    """The split schedule for several node blocks, whose kernels read row scalars back."""
+    many, two = batch > FEW_REQUESTS, shapes.max_nodes <= 128
+    return Schedule(
+        fusion="split", solver="inverse",
+        b_v=min(64 if many and shapes.d_k <= 128 else 32, padded(shapes.d_v)),
+        b_k=min(128, padded(shapes.d_k)), node_block=64, gates="prepare",
+        prefetch=two and not many, registers=168 if many and not two else 0,
+    )  # fmt: skip
 
 
 def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:

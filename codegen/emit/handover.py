@@ -81,4 +81,11 @@ def _divided_pair(context: Context) -> tuple[tuple[str, ...], Expr | None, tuple
 
 def handed_planes(context: Context) -> int:
     """Planes of the row buffer that the factors kernel writes for the value kernel."""
-    return len(handover(context).names)
+    return len(handed_names(context))
+
+
+def handed_names(context: Context) -> tuple[str, ...]:
+    """Names of these planes. Where there are several node blocks, the last says which of them have
+    nodes with an ancestor in an earlier one."""
+    several = context.schedule.folds and context.blocks > 1
+    return (*handover(context).names, *(("reached",) if several else ()))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import textwrap
 
+from boleir.codegen.emit.blocked import folded_slots
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handed_names
 from boleir.codegen.emit.key_vectors import (
     columns,
     product_names,
@@ -139,7 +140,7 @@ def _planes(context: Context) -> list[str]:
         ["c", "c_rest", "g"] if plan.log_decay is not None else []
     )
     names += context.walk_planes
-    return names + (list(handover(context).names) if context.schedule.folds else [])
+    return names + (list(handed_names(context)) if context.schedule.folds else [])
 
 
 def _signals(context: Context) -> str:
@@ -154,7 +155,11 @@ def _folded(context: Context) -> str:
         plan, nodes = context.plan, context.shapes.max_nodes
         shape = f"{len(plan.pairs)}, {len(sources(plan))}, {nodes}, {nodes}"
         return f"fp32 [B, {heads}, {shape}]: G by pair, source, ancestor and node"
-    tiles = f"{folded_tiles(context)}, {folded_pieces(context)}, {block}, {block}"
+    pieces = f"{folded_pieces(context)}, {block}, {block}"
+    if context.schedule.folds and context.blocks > 1:
+        shape = f"{folded_slots(context)}, {pieces}"
+        return f"{folded_dtype(context)} [B, {heads}, {shape}]: K, then -H, by reading block"
+    tiles = f"{folded_tiles(context)}, {pieces}"
     return f"{folded_dtype(context)} [B, {heads}, {tiles}]: C (I+G)^-1 in pieces"
 
 
@@ -195,6 +200,13 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
     ]
     if context.schedule.fusion == "staged":
         entries += _staged_variables(context)
+    elif context.schedule.folds and context.blocks > 1:
+        entries += [
+            ("x_later", "x of a later node block, whose nodes read the program's own"),
+            ("fold, fold_later", "tiles through which outputs see right sides of a block: K"),
+            ("seen_later", "the same for right sides of a later block, with a minus sign: -H"),
+            ("reached", "whether a node of the reading block has an ancestor in the other one"),
+        ]
     elif context.plan.key_decay is not None:
         entries += [
             ("gates", "decays of the key channels of a node"),

@@ -159,15 +159,19 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     operations, read, walked = _grams(schedule, shapes), 0.0, 0
     if plan.key_decay is not None:
         operations, read, walked = _walk(schedule, plan, shapes)
+    count = blocks(schedule, shapes)
+    later = (count - 1) / 2  # blocks that a program finds behind its own, on average
+    operations += later * (_grams(schedule, shapes) + 2 * folding)
+    vectors = _vectors(schedule, shapes, values=False)
     return Work(
         "factors",
-        batch * shapes.value_heads,
+        batch * shapes.value_heads * count,
         warps,
         n,
-        batch * shapes.value_heads * n * n * 2.0,
-        _vectors(schedule, shapes, values=False) + read,
+        batch * shapes.value_heads * count * (1 + 2 * later) * n * n * 2.0,
+        (1 + later) * vectors + read,
         operations + inverse + folding,
-        steps + 3 + walked,
+        steps + 3 + walked + 3 * (count - 1),
         Footprint(operand, 5 * n * n, warps),
         gated=n if schedule.gates == "inline" else 0,
     )
@@ -213,15 +217,20 @@ def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     n = schedule.node_block
     tile, products = _state(schedule, shapes)
     readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    count = blocks(schedule, shapes)
+    earlier = count * (count - 1) // 2
+    right = n * schedule.b_v * 4  # right sides of a block, written once and read back
     return Work(
         "values",
         batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
         schedule.warps,
-        schedule.b_v,
+        schedule.b_v if schedule.orientation == "values" else n,
         floor_bytes(plan, shapes, batch),
-        tile + _vectors(schedule, shapes, values=True) + n * n * 4,
-        products + readout,
-        4,
+        tile
+        + count * (_vectors(schedule, shapes, values=True) + n * n * 4)
+        + earlier * (2 * n * n * 4 + right),
+        count * (products + readout) + 2 * earlier * readout,
+        4 * count + 2 * earlier,
         footprint(schedule, plan, shapes),
         schedule.registers,
         -(-shapes.d_k // schedule.b_k),

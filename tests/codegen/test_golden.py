@@ -21,7 +21,9 @@ CHAIN = tuple(range(-1, 7))
 MODULES: dict[str, tuple[str, Shapes]] = {
     "gdn_fused_16": ("gdn", Shapes(*QWEN, 16, 5)),
     "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
-    "gdn_looped_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
+    "gdn_blocked_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
+    "iplr_blocked_128": ("iplr", Shapes(4, 4, 64, 64, 128, 4)),
+    "gated_delta_product_looped_128": ("gated_delta_product", Shapes(4, 8, 64, 64, 128, 4)),
     "gated_delta_rule_joined_64": ("gated_delta_rule", Shapes(*QWEN, 64, 8)),
     "gated_delta_rule_32": ("gated_delta_rule", Shapes(*QWEN, 32, 8)),
     "gated_delta_rule_chain_8": ("gated_delta_rule", Shapes(*QWEN, 8, 7, parents=CHAIN)),

@@ -86,9 +86,10 @@ def test_gdn_compiles_for_every_target(on: str, pool: CompilePool) -> None:
 
 def test_many_nodes_compile_in_seconds(pool: CompilePool) -> None:
     lowered = made("gdn", Shapes(4, 12, 96, 60, 256, 12))
-    spec = next(spec for spec in lowered.specs() if spec.name == "verify")
-    (result,) = pool.run([Job(lowered.text, spec, target("sm_90"))])
-    assert isinstance(result, CompiledKernel), result
-    assert result.size < 200_000
-    assert result.seconds < 20
-    assert result.spills is None or result.spills < 1500
+    specs = [spec for spec in lowered.specs() if spec.name in ("factors", "values")]
+    jobs = [Job(lowered.text, spec, target("sm_90")) for spec in specs]
+    for result in pool.run(jobs):
+        assert isinstance(result, CompiledKernel), result
+        assert result.size < 200_000
+        assert result.seconds < 40
+        assert result.spills is None or result.spills < 1500

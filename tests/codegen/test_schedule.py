@@ -80,7 +80,14 @@ def test_a_good_schedule_passes() -> None:
         ({"node_block": 128}, "node_block 128 is above 64"),
         ({"b_v": 128}, "b_v 128 is above the padded size 64"),
         ({"b_k": 256}, "b_k 256 is above the padded size 128"),
-        ({"fusion": "split", "solver": "inverse", "node_block": 32}, "split needs all 40 nodes"),
+        (
+            {"fusion": "joined", "solver": "inverse", "node_block": 32},
+            "joined needs all 40 nodes",
+        ),
+        (
+            {"fusion": "split", "solver": "inverse", "node_block": 32, "gates": "inline"},
+            "gates must be prepare",
+        ),
         ({"node_block": 32, "gates": "inline"}, "gates must be prepare"),
         ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
@@ -159,6 +166,7 @@ def test_sizes() -> None:
     assert looped(replace(GOOD, node_block=16), SHAPES)
     static = replace(SHAPES, parents=tuple(range(-1, 39)), max_depth=39)
     assert not looped(replace(GOOD, node_block=16), static)
+    assert looped(replace(GOOD, node_block=16, fusion="split"), static)
 
 
 def test_the_library_has_kernels() -> None:

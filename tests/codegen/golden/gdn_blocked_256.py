@@ -65,11 +65,12 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 256 nodes, depth 12
-Schedule: solver=inverse b_v=32
+Schedule: fusion=split solver=inverse b_v=32
 
 Kernels
     prepare: Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths.
-    verify: All nodes of a request against one read-only state; one value tile per program.
+    factors: Once per head and node block: its system, solved and folded into what is read of it.
+    values: One value tile per program: the state read once, times the folded factors of all blocks.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -90,7 +91,9 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, head
     state          fp32 [slots, 12, 60, 96], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [7, 12, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g
+    rows           fp32 [10, 12, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g, out_row, erase_row,
+                   reached
+    folded         bf16 [B, 12, 16, 2, 64, 64]: K, then -H, by reading block
     unknowns       fp32 [1, capacity, 720]: U
     out            bf16 [N, 12, 60]
     table          int64 [layers, columns]: addresses of a layer's buffers
@@ -105,6 +108,10 @@ Names and shapes (N nodes of all requests, B requests)
     minus_g        a tile of -G
     readout        a tile of C
     u              the unknowns U
+    x_later        x of a later node block, whose nodes read the program's own
+    fold, fold_later tiles through which outputs see right sides of a block: K
+    seen_later     the same for right sides of a later block, with a minus sign: -H
+    reached        whether a node of the reading block has an ancestor in the other one
 """
 
 import triton
@@ -119,6 +126,7 @@ D_V = tl.constexpr(60)
 B_K = tl.constexpr(128)
 B_V = tl.constexpr(32)
 VALUE_TILES = tl.constexpr(2)
+NODE_BLOCKS = tl.constexpr(4)
 KEPT_CHANNELS = tl.constexpr(1104)
 PASSING_CHANNELS = tl.constexpr(384)
 
@@ -391,40 +399,26 @@ def prepare(
 
 
 @triton.jit
-def verify(
-    cu_nodes, slots, state, state_stride, out, out_stride, unknowns, passing, mixed, rows, capacity,
-    ancestors,
-):
-    """All nodes of a request against one read-only state; one value tile per program."""
+def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
+    """Once per head and node block: its system, solved and folded into what is read of it."""
     program = tl.program_id(0)
-    value_tile = program % VALUE_TILES
-    head = program // VALUE_TILES % VALUE_HEADS
-    request = program // (VALUE_TILES * VALUE_HEADS)
+    systems = tl.num_programs(0) // NODE_BLOCKS
+    block = program // systems
+    head = program % systems % VALUE_HEADS
+    request = program % systems // VALUE_HEADS
     key_head = head // GROUP
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
-    value = value_tile * B_V + tl.arange(0, B_V)
     key = tl.arange(0, B_K)
-    slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :], mask=(value < D_V)[:, None] & (key < D_K)[None, :],
-        other=0.0)
-    # what follows reads results of the previous kernel
+    node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
+    inside = node < count
+    word_index = block * NODE_BLOCK // 64
     tl.extra.cuda.gdc_wait()
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
-    out_rows = out + first * out_stride + head * D_V
-    out_step = out_stride.to(tl.int32)
-    u_rows = unknowns + first * (VALUE_HEADS * D_V) + head * D_V
-    bad_w0 = tl.zeros([], tl.int64)
-    bad_w1 = tl.zeros([], tl.int64)
-    bad_w2 = tl.zeros([], tl.int64)
-    bad_w3 = tl.zeros([], tl.int64)
-    for block in range(0, (count + NODE_BLOCK - 1) // NODE_BLOCK):
-        node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
-        inside = node < count
-        word_index = block * NODE_BLOCK // 64
+    # after the wait: a value program that runs knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
+    word = tl.load(ancestors + first * 4 + word_index + node * 4, mask=inside, other=0)
+    if block * NODE_BLOCK < count:
         q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
         q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :],
             mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
@@ -451,88 +445,31 @@ def verify(
         finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
             & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))
         bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
-        bad_w0 = bad_w0 | tl.where(word_index == 0, bad, 0)
-        bad_w1 = bad_w1 | tl.where(word_index == 1, bad, 0)
-        bad_w2 = bad_w2 | tl.where(word_index == 2, bad, 0)
-        bad_w3 = bad_w3 | tl.where(word_index == 3, bad, 0)
 
-        # right side: R = r - P (e^T S_pre)
-        # u: gdn.bole:15
-        erased = tl.dot(state_tile_lo, tl.trans(k_tile))
-        erased = tl.dot(state_tile_hi, tl.trans(k_tile), erased)
-        beta_norm_k = beta * norm_k
-        erased = (tl.exp2(c + c_rest) * beta_norm_k)[None, :] * erased
-        v_rows = mixed + first * KEPT_CHANNELS + 384 + head * D_V
-        v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None],
-            mask=inside[None, :] & (value < D_V)[:, None], other=0.0).to(tl.float32)
-        right = beta[None, :] * v_tile - erased
-        right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
-
-        # output: P (q^T S_pre)
-        # readout: gdn.bole:17
-        out_tile = tl.dot(state_tile_lo, tl.trans(q_tile))
-        out_tile = tl.dot(state_tile_hi, tl.trans(q_tile), out_tile)
+        # for the value kernel: what multiplies rows, NaN below a non-finite input
         scaled_norm_q = 0.10206207261596577 * norm_q
-        out_tile = (tl.exp2(c + c_rest) * scaled_norm_q)[None, :] * out_tile
-        word = tl.load(ancestors + first * 4 + word_index + node * 4, mask=inside, other=0)
-        bad_nodes = tl.where(word_index == 3, bad_w3,
-            tl.where(word_index == 2, bad_w2, tl.where(word_index == 1, bad_w1, bad_w0)))
-        lost = word & bad_nodes
-        path = tl.where(finite, word & ~bad_nodes, 0)
+        poisoned = (word & bad) != 0
+        out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+        tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest) * scaled_norm_q),
+            mask=inside)
+        erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+        tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
+        place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 32 * (NODE_BLOCK * NODE_BLOCK)
+        cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+        # a bad node has a zero column, which NaN must not spoil
+        column_scale = tl.where(finite, beta, 0.0)
 
-        # what earlier blocks contribute
-        for earlier in range(0, block):
-            node_earlier = earlier * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
-            inside_earlier = node_earlier < count
-            word_index_earlier = earlier * NODE_BLOCK // 64
-            # norm_k: gdn.bole:11
-            norm_k_earlier = tl.load(norm_k_at + node_earlier, mask=inside_earlier, other=0.0)
-            c_earlier = tl.load(c_at + node_earlier, mask=inside_earlier, other=0.0)
-            c_rest_earlier = tl.load(c_rest_at + node_earlier, mask=inside_earlier, other=0.0)
-            word_earlier = tl.load(ancestors + first * 4 + word_index_earlier + node * 4, mask=inside,
-                other=0)
-            bad_nodes_earlier = tl.where(word_index_earlier == 3, bad_w3,
-                tl.where(word_index_earlier == 2, bad_w2, tl.where(word_index_earlier == 1, bad_w1, bad_w0)))
-            lost = lost | word_earlier & bad_nodes_earlier
-            u_earlier = tl.load(u_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :] + value[:, None],
-                mask=inside_earlier[None, :] & (value < D_V)[:, None], other=0.0)
-            u_earlier_hi = u_earlier.to(tl.bfloat16)
-            u_earlier_lo = (u_earlier - u_earlier_hi.to(tl.float32)).to(tl.bfloat16)
-            k_tile_earlier = tl.load(k_rows + (node_earlier * KEPT_CHANNELS)[:, None] + key[None, :],
-                mask=inside_earlier[:, None] & (key < D_K)[None, :], other=0.0)
-            gram_k_k_earlier = tl.dot(k_tile_earlier, tl.trans(k_tile))
-            decay_earlier = (tl.exp2(c[None, :] - c_earlier[:, None]
-                + (c_rest[None, :] - c_rest_earlier[:, None])) * norm_k_earlier[:, None])
-            path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
-            path_earlier_lo = path_earlier.to(tl.int32)
-            path_earlier_hi = (path_earlier >> 32).to(tl.int32)
-            related_earlier = (((tl.where((node_earlier[:, None] & 32) == 0, path_earlier_lo[None, :],
-                path_earlier_hi[None, :]) >> (node_earlier[:, None] & 31)) & 1) != 0)
-            minus_g_earlier = tl.where(related_earlier,
-                -beta_norm_k[None, :] * decay_earlier * gram_k_k_earlier, 0.0)
-            minus_g_earlier_hi = minus_g_earlier.to(tl.bfloat16)
-            minus_g_earlier_lo = (minus_g_earlier - minus_g_earlier_hi.to(tl.float32)).to(tl.bfloat16)
-            right = tl.dot(u_earlier_hi, minus_g_earlier_lo, right)
-            right = tl.dot(u_earlier_lo, minus_g_earlier_hi, right)
-            right = tl.dot(u_earlier_hi, minus_g_earlier_hi, right)
-            gram_q_k_earlier = tl.dot(k_tile_earlier, tl.trans(q_tile))
-            readout_earlier = tl.where(related_earlier,
-                scaled_norm_q[None, :] * decay_earlier * gram_q_k_earlier, 0.0)
-            readout_earlier_hi = readout_earlier.to(tl.bfloat16)
-            readout_earlier_lo = (readout_earlier - readout_earlier_hi.to(tl.float32)).to(tl.bfloat16)
-            out_tile = tl.dot(u_earlier_hi, readout_earlier_lo, out_tile)
-            out_tile = tl.dot(u_earlier_lo, readout_earlier_hi, out_tile)
-            out_tile = tl.dot(u_earlier_hi, readout_earlier_hi, out_tile)
-
-        # the block's own system: (I+G) U = R
+        # G (with a minus sign)
+        beta_norm_k = beta * norm_k
         gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
-        decay = tl.exp2(c[None, :] - c[:, None] + (c_rest[None, :] - c_rest[:, None])) * norm_k[:, None]
+        decay = tl.exp2(c[:, None] - c[None, :] + (c_rest[:, None] - c_rest[None, :])) * norm_k[None, :]
+        path = tl.where(finite, word & ~bad, 0)
         path_lo = path.to(tl.int32)
         path_hi = (path >> 32).to(tl.int32)
-        related = (((tl.where((node[:, None] & 32) == 0, path_lo[None, :],
-            path_hi[None, :]) >> (node[:, None] & 31)) & 1) != 0)
-        minus_g = tl.where(related & (node[None, :] > node[:, None]),
-            -beta_norm_k[None, :] * decay * gram_k_k, 0.0)
+        related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
+            path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+        minus_g = tl.where(related & (node[:, None] > node[None, :]),
+            -beta_norm_k[:, None] * decay * gram_k_k, 0.0)
         # (I+G)^-1, rough: Y <- I - G Y in bfloat16
         identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
         minus_g_hi = minus_g.to(tl.bfloat16)
@@ -564,30 +501,202 @@ def verify(
         inverse = tl.dot(inverse_rough, inverse_correction_hi, inverse)
         inverse_hi = inverse.to(tl.bfloat16)
         inverse_lo = (inverse - inverse_hi.to(tl.float32)).to(tl.bfloat16)
-        right_hi = right.to(tl.bfloat16)
-        right_lo = (right - right_hi.to(tl.float32)).to(tl.bfloat16)
-        u = tl.dot(right_hi, inverse_lo)
-        u = tl.dot(right_lo, inverse_hi, u)
-        u = tl.dot(right_hi, inverse_hi, u)
-        tl.store(u_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], u,
-            mask=inside[None, :] & (value < D_V)[:, None])
-        u_hi = u.to(tl.bfloat16)
-        u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
 
-        # output: + C U
-        gram_q_k = tl.dot(k_tile, tl.trans(q_tile))
-        readout = tl.where(related, scaled_norm_q[None, :] * decay * gram_q_k, 0.0)
+        # what outputs of the block read of it
+        gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
+        readout = tl.where(related, scaled_norm_q[:, None] * decay * gram_q_k, 0.0)
         readout_hi = readout.to(tl.bfloat16)
         readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
-        out_tile = tl.dot(u_hi, readout_lo, out_tile)
-        out_tile = tl.dot(u_lo, readout_hi, out_tile)
-        out_tile = tl.dot(u_hi, readout_hi, out_tile)
-        poisoned = lost != 0
-        out_tile = tl.where(poisoned[None, :], float("nan"), out_tile)
+        fold = tl.dot(readout_hi, inverse_lo)
+        fold = tl.dot(readout_lo, inverse_hi, fold)
+        fold = tl.dot(readout_hi, inverse_hi, fold)
+        fold = fold * column_scale[None, :]
+        slot = block * (block + 1) // 2 + block
+        fold_hi = fold.to(tl.bfloat16)
+        fold_lo = (fold - fold_hi.to(tl.float32)).to(tl.bfloat16)
+        tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
+        tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+
+        # what later blocks read of this one
+        for later in range(block + 1, (count + NODE_BLOCK - 1) // NODE_BLOCK):
+            node_later = later * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
+            inside_later = node_later < count
+            word_index_later = later * NODE_BLOCK // 64
+            word_later = tl.load(ancestors + first * 4 + word_index + node_later * 4, mask=inside_later,
+                other=0)
+            reached = tl.max(tl.where(word_later != 0, 1, 0), axis=0)
+            reached_at = rows + (9 * VALUE_HEADS + head) * capacity + first
+            tl.store(reached_at + block * NODE_BLOCK + later, reached.to(tl.float32))
+            if reached != 0:
+                # beta: gdn.bole:13
+                beta_later = tl.load(beta_at + node_later, mask=inside_later, other=0.0)
+                # norm_k: gdn.bole:11
+                norm_k_later = tl.load(norm_k_at + node_later, mask=inside_later, other=0.0)
+                # norm_q: gdn.bole:10
+                norm_q_later = tl.load(norm_q_at + node_later, mask=inside_later, other=0.0)
+                guard_v_later = tl.load(guard_v_at + node_later, mask=inside_later, other=0.0)
+                # log-decay g, and c its sum over the path: gdn.bole:12
+                c_later = tl.load(c_at + node_later, mask=inside_later, other=0.0)
+                c_rest_later = tl.load(c_rest_at + node_later, mask=inside_later, other=0.0)
+                # nodes with an input that is not finite, as bits of a word
+                finite_later = ((tl.abs(beta_later) < 3.0e38)
+                    & ((norm_k_later > 0.0) & (norm_k_later < 3.0e38))
+                    & ((norm_q_later > 0.0) & (norm_q_later < 3.0e38)) & (tl.abs(guard_v_later) < 3.0e38)
+                    & (tl.abs(c_later) < 3.0e38))
+                bad_later = tl.sum(tl.where(finite_later, 0,
+                    1).to(tl.int64) << (node_later & 63).to(tl.int64), axis=0)
+                lost = (word_later & bad) != 0
+
+                # what outputs read
+                scaled_norm_q_later = 0.10206207261596577 * norm_q_later
+                q_tile_later = tl.load(q_rows + (node_later * PASSING_CHANNELS)[:, None] + key[None, :],
+                    mask=inside_later[:, None] & (key < D_K)[None, :], other=0.0)
+                gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
+                decay_later = (tl.exp2(c_later[:, None] - c[None, :]
+                    + (c_rest_later[:, None] - c_rest[None, :])) * norm_k[None, :])
+                path_later = tl.where(finite_later, word_later & ~bad, 0)
+                path_later_lo = path_later.to(tl.int32)
+                path_later_hi = (path_later >> 32).to(tl.int32)
+                related_later = (((tl.where((node[None, :] & 32) == 0, path_later_lo[:, None],
+                    path_later_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+                readout_later = tl.where(related_later,
+                    scaled_norm_q_later[:, None] * decay_later * gram_q_k_later, 0.0)
+                readout_later_hi = readout_later.to(tl.bfloat16)
+                readout_later_lo = (readout_later - readout_later_hi.to(tl.float32)).to(tl.bfloat16)
+                fold_later = tl.dot(readout_later_hi, inverse_lo)
+                fold_later = tl.dot(readout_later_lo, inverse_hi, fold_later)
+                fold_later = tl.dot(readout_later_hi, inverse_hi, fold_later)
+                fold_later = fold_later * column_scale[None, :]
+                # outputs below a non-finite input become NaN
+                fold_later = tl.where(lost[:, None], float("nan"), fold_later)
+                slot = later * (later + 1) // 2 + block
+                fold_later_hi = fold_later.to(tl.bfloat16)
+                fold_later_lo = (fold_later - fold_later_hi.to(tl.float32)).to(tl.bfloat16)
+                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
+                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
+
+                # what unknowns see, with a minus sign
+                k_tile_later = tl.load(k_rows + (node_later * KEPT_CHANNELS)[:, None] + key[None, :],
+                    mask=inside_later[:, None] & (key < D_K)[None, :], other=0.0)
+                gram_k_k_later = tl.dot(k_tile_later, tl.trans(k_tile))
+                minus_g_later = tl.where(related_later,
+                    -norm_k_later[:, None] * decay_later * gram_k_k_later, 0.0)
+                minus_g_later_hi = minus_g_later.to(tl.bfloat16)
+                minus_g_later_lo = (minus_g_later - minus_g_later_hi.to(tl.float32)).to(tl.bfloat16)
+                seen_later = tl.dot(minus_g_later_hi, inverse_lo)
+                seen_later = tl.dot(minus_g_later_lo, inverse_hi, seen_later)
+                seen_later = tl.dot(minus_g_later_hi, inverse_hi, seen_later)
+                seen_later = seen_later * column_scale[None, :]
+                slot = 10 + later * (later - 1) // 2 + block
+                seen_later_hi = seen_later.to(tl.bfloat16)
+                seen_later_lo = (seen_later - seen_later_hi.to(tl.float32)).to(tl.bfloat16)
+                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
+                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
+
+
+@triton.jit
+def values(
+    cu_nodes, slots, state, state_stride, out, out_stride, unknowns, folded, rows, capacity, mixed, passing,
+):
+    """One value tile per program: the state read once, times the folded factors of all blocks."""
+    program = tl.program_id(0)
+    value_tile = program % VALUE_TILES
+    head = program // VALUE_TILES % VALUE_HEADS
+    request = program // (VALUE_TILES * VALUE_HEADS)
+    key_head = head // GROUP
+    start = tl.load(cu_nodes + request)
+    count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
+    first = start.to(tl.int64)
+    value = value_tile * B_V + tl.arange(0, B_V)
+    key = tl.arange(0, B_K)
+    slot = tl.load(slots + request)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :], mask=(value < D_V)[:, None] & (key < D_K)[None, :],
+        other=0.0)
+    state_tile_hi = state_tile.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+
+    # what follows reads results of the factors kernel
+    tl.extra.cuda.gdc_wait()
+    out_rows = out + first * out_stride + head * D_V
+    out_step = out_stride.to(tl.int32)
+    u_rows = unknowns + first * (VALUE_HEADS * D_V) + head * D_V
+    place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 32 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    reached_at = rows + (9 * VALUE_HEADS + head) * capacity + first
+    for block in range(0, (count + NODE_BLOCK - 1) // NODE_BLOCK):
+        node = block * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
+        inside = node < count
+        word_index = block * NODE_BLOCK // 64
+
+        # products with the committed state, before any row scalar is needed
+        k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+        k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :],
+            mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
+        state_dot_k = tl.dot(state_tile_lo, tl.trans(k_tile))
+        state_dot_k = tl.dot(state_tile_hi, tl.trans(k_tile), state_dot_k)
+        q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+        q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :],
+            mask=inside[:, None] & (key < D_K)[None, :], other=0.0)
+        state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
+        state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
+        v_rows = mixed + first * KEPT_CHANNELS + 384 + head * D_V
+        v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None],
+            mask=inside[None, :] & (value < D_V)[:, None], other=0.0).to(tl.float32)
+        out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+        out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
+        erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+        erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
+
+        # right side: R = r - P (e^T S_pre)
+        # u: gdn.bole:15
+        right = v_tile - erase_row[None, :] * state_dot_k
+
+        # output: P (q^T S_pre)
+        # readout: gdn.bole:17
+        out_tile = out_row[None, :] * state_dot_q
+
+        # what earlier blocks contribute
+        for earlier in range(0, block):
+            reached = tl.load(reached_at + earlier * NODE_BLOCK + block)
+            if reached != 0.0:
+                node_earlier = earlier * NODE_BLOCK + tl.arange(0, NODE_BLOCK)
+                inside_earlier = node_earlier < count
+                word_index_earlier = earlier * NODE_BLOCK // 64
+                right_earlier = tl.load(u_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :]
+                    + value[:, None], mask=inside_earlier[None, :] & (value < D_V)[:, None], other=0.0)
+                right_earlier_hi = right_earlier.to(tl.bfloat16)
+                right_earlier_lo = (right_earlier - right_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                seen_slot = 10 + block * (block - 1) // 2 + earlier
+                folded_0_0 = tl.load(place + seen_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_1 = tl.load(place + (seen_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                right = tl.dot(right_earlier_hi, tl.trans(folded_0_1), right)
+                right = tl.dot(right_earlier_lo, tl.trans(folded_0_0), right)
+                right = tl.dot(right_earlier_hi, tl.trans(folded_0_0), right)
+                read_slot = block * (block + 1) // 2 + earlier
+                folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_1 = tl.load(place + (read_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                out_tile = tl.dot(right_earlier_hi, tl.trans(folded_0_1), out_tile)
+                out_tile = tl.dot(right_earlier_lo, tl.trans(folded_0_0), out_tile)
+                out_tile = tl.dot(right_earlier_hi, tl.trans(folded_0_0), out_tile)
+
+        # output: + F R
+        right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
+        if (block + 1) * NODE_BLOCK < count:
+            tl.store(u_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], right,
+                mask=inside[None, :] & (value < D_V)[:, None])
+        right_hi = right.to(tl.bfloat16)
+        right_lo = (right - right_hi.to(tl.float32)).to(tl.bfloat16)
+        read_slot = block * (block + 1) // 2 + block
+        folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
+        folded_0_1 = tl.load(place + (read_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+        out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
+        out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
+        out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)
         out_tile = tl.where(slot >= 0, out_tile, 0.0)
         tl.store(out_rows + (node * out_step)[None, :] + value[:, None], out_tile.to(out.dtype.element_ty),
             mask=inside[None, :] & (value < D_V)[:, None])
-        # later blocks read the unknowns of this one
+        # later blocks read the right sides of this one
         tl.debug_barrier()
 
 

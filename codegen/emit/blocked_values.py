@@ -1,0 +1,251 @@
+"""The value kernel of a split schedule with several node blocks: the state is read once, then the
+blocks have their turns in order.
+
+Two blocks are written out. More are walked in a loop: right sides of earlier blocks come back from
+a buffer of the request (each program its own value tile). The tiles through which they are seen
+come from the factors kernel; blocks without an ancestor of the nodes at hand are passed over.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from boleir.codegen.emit.blocked import (
+    folded_place,
+    reached_at,
+    readout_slot,
+    seen_slot,
+    slot_piece,
+)
+from boleir.codegen.emit.context import EARLIER, OWN, Context, place, unknown_place
+from boleir.codegen.emit.factors import CELL
+from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
+from boleir.codegen.emit.key_vectors import Reader, readers
+from boleir.codegen.emit.looped import LoopTiles
+from boleir.codegen.emit.output import (
+    DECODE,
+    output_rows,
+    store_output,
+    unknowns_at,
+    value_grid,
+)
+from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.prepare import first_handed_plane
+from boleir.codegen.emit.state import load_state, state_pieces
+from boleir.codegen.emit.system import System
+from boleir.codegen.emit.text import product
+from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.verify import written_pieces
+from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.codegen.naming import leaf
+from boleir.ir import Kind
+
+
+def emit_blocked_values(context: Context, *, pdl: bool) -> EmittedKernel:
+    """One program per value tile: read the state, then multiply block by block."""
+    w, s = Writer(context.reserved), context.schedule
+    _Values(context, w).emit(pdl=pdl)
+    return w.kernel(
+        "values",
+        "One value tile per program: the state read once, times the folded factors of all blocks.",
+        value_grid(context),
+        warps=s.warps,
+        stages=s.stages,
+        registers=s.registers,
+        pdl=pdl,
+    )
+
+
+class _Values:
+    """Emits the body of the kernel."""
+
+    def __init__(self, context: Context, w: Writer) -> None:
+        self.context = context
+        self.plan = context.plan
+        self.writer = w
+        self.tiles = (LoopTiles if context.looped else Tiles)(context, w)
+        self.solved: dict[int, Pieces] = {}
+        self.system = System(self.tiles, Precision(context.schedule.precision))
+        self.precision = self.system.precision
+        self.parts = handover(context)
+
+    def emit(self, *, pdl: bool) -> None:
+        """The whole body."""
+        w, tiles, context = self.writer, self.tiles, self.context
+        tiles.program(DECODE)
+        w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
+        tiles.channels()
+        state = state_pieces(tiles, self.precision, load_state(tiles))
+        if context.looped:
+            self._wait(pdl=pdl)
+            with w.block("for block in range(0, (count + NODE_BLOCK - 1) // NODE_BLOCK):"):
+                self._block(OWN, self._from_state(OWN, state))
+                if context.keeps_unknowns:
+                    w.comment("later blocks read the right sides of this one")
+                    w.line("tl.debug_barrier()")
+            return
+        early = {}
+        for b in range(context.blocks if context.schedule.prefetch else 1):
+            w.section(f"node block {b}")
+            early[b] = self._from_state(b, state)
+        self._wait(pdl=pdl)
+        self._block(0, early[0])
+        for b in range(1, context.blocks):
+            with w.block(f"if {b} * NODE_BLOCK < count:"):
+                self._block(b, early.get(b) or self._from_state(b, state))
+
+    def _wait(self, *, pdl: bool) -> None:
+        """Wait for the factors kernel; addresses that do not change from block to block."""
+        w, tiles = self.writer, self.tiles
+        if pdl:
+            w.section("what follows reads results of the factors kernel")
+            w.line("tl.extra.cuda.gdc_wait()")
+        output_rows(tiles)
+        if self.context.keeps_unknowns and self.context.looped:
+            unknowns_at(tiles, 0, OWN)
+        folded_place(self.context, w, w.arg("folded", "*" + folded_dtype(self.context)))
+        w.let("cell", CELL)
+        reached_at(tiles, "0", "0")
+
+    def _from_state(self, b: int, state: list[Pieces]) -> dict[Reader, str]:
+        """What needs nothing of the factors kernel: products with the state, loads of values."""
+        w, tiles = self.writer, self.tiles
+        tiles.node_block(b)
+        w.section("products with the committed state, before any row scalar is needed")
+        products = self._products(b, state)
+        for item in self.plan.tokens:
+            if item.kind is Kind.VALUE:
+                tiles.value(item, b)
+        return products
+
+    def _block(self, b: int, products: dict[Reader, str]) -> None:
+        """The rest of a block: what comes from earlier blocks and from its own nodes."""
+        w, tiles = self.writer, self.tiles
+        self._rows(b, self.parts.names)
+        right, out = self._state_terms(b, products)
+        earlier = [EARLIER] if self.context.looped else range(b)
+        if earlier:
+            w.section("what earlier blocks contribute")
+        for a in earlier:
+            with (
+                w.block("for earlier in range(0, block):") if self.context.looped else nullcontext()
+            ):
+                w.let(
+                    "reached",
+                    f"tl.load({reached_at(tiles, self._number(b, a), self._number(b, b))})",
+                )
+                with w.block("if reached != 0.0:"):
+                    self._earlier(b, a, right, out)
+        self._own(b, right, out)
+        store_output(tiles, b, out)
+
+    def _number(self, b: int, a: int) -> str:
+        if not self.context.looped:
+            return str(a)
+        return "block" if a == b else "earlier"
+
+    def _products(self, b: int, state: list[Pieces]) -> dict[Reader, str]:
+        """base^T S_pre for every operand that reads the state."""
+        w, found = self.writer, {}
+        for base in dict.fromkeys(base for base, _ in readers(self.plan)):
+            name, start = w.fresh(f"state_dot_{leaf(base)}"), None
+            for chunk, pieces in enumerate(state):
+                keys = self.system.key_pieces(base, b, chunk)
+                left, right = (keys, pieces) if self.tiles.nodes_on_rows else (pieces, keys)
+                start = self.precision.dot(w, name, left, right.transposed(), start)
+            found[base, False] = found[base, True] = name
+        return found
+
+    def _rows(self, b: int, names: tuple[str, ...]) -> None:
+        """Planes of the factors kernel."""
+        w, context = self.writer, self.context
+        for number, name in enumerate(self.parts.names):
+            if name not in names:
+                continue
+            plane = self.tiles.plane(first_handed_plane(context) + number, name, "head", b)
+            w.let(context.block(name, b), plane)
+            for scalar in self.plan.scalars:
+                if scalar.name == name:
+                    w.memo["scalar", scalar.expr.key, b] = context.block(name, b)
+
+    def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[str | None, str]:
+        """Right sides and outputs as far as the committed state determines them."""
+        w, tiles, plan, right = self.writer, self.tiles, self.plan, None
+        target = self.parts.target
+        if target is not None:
+            w.section("right side: R = r - P (e^T S_pre)")
+            w.origin("u", unknown_place(plan.form, 0))
+            pair = plan.pairs[0]
+            row = tiles.across(self.context.block("erase_row", b))
+            erased = f"{row} * {products[pair.erase.base, pair.after_decay]}"
+            right = w.let(self.context.block("right", b), f"{tiles.value(target, b)} - {erased}")
+        w.section("output: P (q^T S_pre)")
+        w.origin("readout", place(plan.form.recurrence.output))
+        read = products[plan.query.base, plan.query_after_decay]
+        return right, w.let(
+            self.context.block("out_tile", b),
+            f"{tiles.across(self.context.block('out_row', b))} * {read}",
+        )
+
+    def _earlier(self, b: int, a: int, right: str | None, out: str) -> None:
+        """What one earlier block contributes to right sides and outputs."""
+        w, tiles, context = self.writer, self.tiles, self.context
+        sources = []
+        if context.looped:
+            tiles.node_block(a)
+        if right is not None and context.looped:
+            load = unknowns_at(tiles, 0, a)
+            mask = tiles.value_mask(a)
+            name = w.let("right_earlier", f"tl.load({load}, mask={mask}, other=0.0)")
+            sources.append(self.precision.pieces(w, name))
+        elif right is not None:
+            sources.append(self.solved[a])
+        if self.plan.writes and context.looped:
+            self._rows(a, self.parts.others)
+        sources += self._written(a)
+        reader, read = self._number(b, b), self._number(b, a)
+        if right is not None:
+            self._apply("seen_slot", seen_slot(context, reader, read), sources, right)
+        self._apply("read_slot", readout_slot(context, reader, read), sources, out)
+
+    def _own(self, b: int, right: str | None, out: str) -> None:
+        """What the nodes of the block do to each other."""
+        w, tiles, plan, context = self.writer, self.tiles, self.plan, self.context
+        w.section("output: + F R")
+        sources = []
+        if right is not None:
+            tiles.absorb(right, right, b)
+            if context.looped:
+                with w.block("if (block + 1) * NODE_BLOCK < count:"):
+                    at = unknowns_at(tiles, 0, b)
+                    w.line(f"tl.store({at}, {right}, mask={tiles.value_mask(b)})")
+            self.solved[b] = self.precision.pieces(w, right)
+            sources.append(self.solved[b])
+        sources += self._written(b)
+        number = self._number(b, b)
+        self._apply("read_slot", readout_slot(context, number, number), sources, out)
+        if plan.gain is not None:
+            w.let(out, product(out, tiles.value(plan.gain, b)))
+        if plan.direct is not None:
+            w.let(out, f"{out} + {tiles.value(plan.direct, b)}")
+
+    def _written(self, b: int) -> list[Pieces]:
+        """Pieces of the values of pure writes."""
+        tiles = self.tiles
+        return [
+            written_pieces(tiles, self.precision, write.value, tiles.finite_value(write.value, b))
+            for write in self.plan.writes
+        ]
+
+    def _apply(self, name: str, slot: str, sources: list[Pieces], into: str) -> None:
+        """Add what is seen of `sources` through the folded tiles from `slot` on."""
+        w = self.writer
+        w.let(name, slot)
+        for number, pieces in enumerate(sources):
+            loaded = []
+            for piece in range(folded_pieces(self.context)):
+                at = slot_piece(self.context, name, number, piece)
+                loaded.append(w.let(f"folded_{number}_{piece}", f"tl.load({at})"))
+            tile = Pieces(tuple(loaded))
+            tile = tile if self.tiles.nodes_on_rows else tile.transposed()
+            self.system.apply(into, pieces, tile, into)
