@@ -2,8 +2,8 @@
 
 bfloat16 tensor-core products accumulate in float32 and are exact in their operands. An operand that
 comes from memory in bfloat16 is one piece; a float32 one is split into a high and a low bfloat16
-part, which together keep 16 mantissa bits. A product of two operands takes one pass per pair of
-pieces, the pair of two low parts left out.
+part, which together keep 16 mantissa bits, or into three, which keep all. A product of two operands
+takes one pass per pair of pieces, pairs of low parts left out.
 """
 
 from __future__ import annotations
@@ -25,13 +25,24 @@ class Pieces:
 
 
 class Precision:
-    """How products are written under one plan (`fp32`, `tf32`, `bf16`, `ieee`)."""
+    """How products are written under one plan (`fp32`, `tf32`, `bf16`, `ieee`).
 
-    def __init__(self, plan: str) -> None:
+    `whole`: float32 operands enter with all their bits, in three pieces. Two are enough where all
+    channels of an output share their decays; where some have grown far above the others, the
+    output is as good as these few, one of which may nearly vanish.
+    """
+
+    def __init__(self, plan: str, *, whole: bool = False) -> None:
         self.plan = plan
+        self.whole = whole
 
     def pieces(self, writer: Writer, name: str, dtype: str = "fp32") -> Pieces:
         """Split the tile `name` of element type `dtype`; lines are written once per call."""
+        if self.whole and dtype == "fp32":
+            return self.thirds(writer, name)
+        return self._halves(writer, name, dtype)
+
+    def _halves(self, writer: Writer, name: str, dtype: str) -> Pieces:
         if self.plan in ("ieee", "tf32"):
             return Pieces(
                 (name if dtype == "fp32" else writer.let(f"{name}_f32", f"{name}.to(tl.float32)"),)
@@ -47,7 +58,7 @@ class Precision:
     def thirds(self, writer: Writer, name: str) -> Pieces:
         """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is
         exact."""
-        two = self.pieces(writer, name)
+        two = self._halves(writer, name, "fp32")
         if len(two.names) < 2:
             return two
         high, low = two.names

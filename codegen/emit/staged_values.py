@@ -45,7 +45,7 @@ class _Values(Walk):
     def emit(self, *, pdl: bool) -> None:
         """The whole body."""
         w, plan = self.writer, self.context.plan
-        self.system = System(self, Precision(self.context.schedule.precision))
+        self.system = System(self, Precision(self.context.schedule.precision, whole=True))
         self.open((("value_tile", self.whole.value_tiles),), pdl=pdl)
         start = "value_tile * B_V + " if self.whole.value_tiles > 1 else ""
         w.let("value", f"{start}tl.arange(0, B_V)")

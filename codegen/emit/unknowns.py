@@ -59,7 +59,7 @@ class _Unknowns(GroupTiles):
         schedule = context.schedule
         inner = grouped(context, "source", schedule.node_block, schedule.b_k)
         super().__init__(context, inner, writer)
-        self.precision = Precision(schedule.precision)
+        self.precision = Precision(schedule.precision, whole=True)
         self.pairs = context.plan.pairs
 
     # -- tiles of the unknowns' channels ----------------------------------------------------------
@@ -201,7 +201,7 @@ class _Unknowns(GroupTiles):
                 mask = conjunction("inside[:, None]", *(f"({x})[None, :]" for x in tests))
                 at = vector_at(self, p, self.written, channel)
                 tile = w.let(self._name("erase", p), f"tl.load({at}, mask={mask}, other=0.0)")
-                pieces = self.precision.thirds(w, tile)
+                pieces = self.precision.pieces(w, tile)
                 starts[p] = self.precision.dot(w, name, pieces, state, starts[p])
         return names
 
@@ -218,8 +218,7 @@ class _Unknowns(GroupTiles):
         tile, dtype = w.let("state_tile", f"tl.load({at}{given})"), self.context.state_dtype
         if dtype == "fp16" or (dtype != "fp32" and self.precision.plan in ("ieee", "tf32")):
             tile, dtype = w.let(tile, f"{tile}.to(tl.float32)"), "fp32"
-        exact = dtype == "fp32"
-        pieces = self.precision.thirds(w, tile) if exact else self.precision.pieces(w, tile, dtype)
+        pieces = self.precision.pieces(w, tile, dtype)
         return pieces if self.unknown is Kind.KEY else pieces.transposed()
 
     # -- node after node --------------------------------------------------------------------------

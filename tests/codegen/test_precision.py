@@ -33,6 +33,13 @@ def test_three_pieces_keep_every_bit() -> None:
     assert Precision("ieee").thirds(w, "x").names == ("x",)
 
 
+def test_whole_operands_keep_every_bit() -> None:
+    whole = Precision("fp32", whole=True)
+    assert len(whole.pieces(Writer(), "x").names) == 3
+    assert len(whole.pieces(Writer(), "x", "bf16").names) == 1
+    assert len(Precision("bf16", whole=True).pieces(Writer(), "x").names) == 1
+
+
 @pytest.mark.parametrize(("left", "right", "passes"), [(1, 1, 1), (2, 1, 2), (2, 2, 3), (3, 1, 3)])
 def test_passes_leave_out_what_is_below_the_last_digit(left: int, right: int, passes: int) -> None:
     w = Writer()

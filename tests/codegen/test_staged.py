@@ -64,6 +64,12 @@ def test_strong_decays_cost_no_digits(run_interpreted: Callable[..., Any]) -> No
         assert max(report.values()) <= LIMIT, (name, report)
 
 
+def test_channels_that_grow_apart_keep_their_digits(run_interpreted: Callable[..., Any]) -> None:
+    """With two pieces of the state, 2^-17 of a channel that outgrows all others would be lost."""
+    errors = run_interpreted(f"{CHILD}:grown_apart", names=["value_decay", "value_before"])
+    assert max(errors.values()) <= LIMIT / 5, errors
+
+
 def test_more_nodes_than_a_word_holds(run_interpreted: Callable[..., Any]) -> None:
     names = ["value_before", "right_between"]
     for report in run_interpreted(f"{CHILD}:many_nodes", names=names, schedule=BASE):

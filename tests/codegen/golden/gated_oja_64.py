@@ -371,6 +371,8 @@ def values(
     state_tile = tl.load(state_rows + key[None, :])
     state_tile_hi = state_tile.to(tl.bfloat16)
     state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_rest = (state_tile - state_tile_hi.to(tl.float32)
+        - state_tile_lo.to(tl.float32)).to(tl.bfloat16)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -432,7 +434,8 @@ def values(
 
     # output: + P (q^T S_pre)
     # readout: gated_oja.bole:16
-    read = tl.dot(q_tile, tl.trans(state_tile_lo))
+    read = tl.dot(q_tile, tl.trans(state_tile_rest))
+    read = tl.dot(q_tile, tl.trans(state_tile_lo), read)
     read = tl.dot(q_tile, tl.trans(state_tile_hi), read)
     out_tile = out_tile + passed * (0.08838834764831843 * norm_q[:, None] * read)
     out_tile = tl.where((poisoned != 0)[:, None], float("nan"), out_tile)
