@@ -5,10 +5,17 @@ Used inside the compiling process only; Triton is imported where it is asked.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from boleir.codegen.unset_registers import unset_in
+
+PTXAS = "TRITON_PTXAS_PATH"
 
 
 def nvidia_usage(binary: bytes, scratch: Path) -> tuple[int | None, int | None]:
@@ -50,6 +57,32 @@ def assembler_version(backend: str, arch: int | str) -> str:
 
     match = re.search(r"V(\d+[\d.]*)", get_ptxas_version(arch))
     return match.group(1) if match else ""
+
+
+def unset_register_of(compiled: Any, scratch: Path) -> str | None:
+    """The uniform register that a kernel with tensor-core products of sm_90 reads without having
+    set it; None for a sound kernel, and where the disassembler is missing."""
+    tool = _tool("nvdisasm") if "wgmma" in compiled.asm["ptx"] else None
+    return None if tool is None else unset_in(compiled.asm["cubin"], tool, scratch)
+
+
+@contextmanager
+def other_assembler(arch: int) -> Iterator[bool]:
+    """Within: the other assembler of Triton's own is used, the one it has for newer GPUs. Gives
+    whether there is one; what the user has chosen stays."""
+    from triton.backends.nvidia.compiler import get_ptxas, get_ptxas_version
+
+    newer = _tool("ptxas_blackwell")
+    if newer is None or PTXAS in os.environ or str(get_ptxas(arch).path) == newer:
+        yield False
+        return
+    os.environ[PTXAS] = newer
+    get_ptxas_version.cache_clear()
+    try:
+        yield True
+    finally:
+        del os.environ[PTXAS]
+        get_ptxas_version.cache_clear()
 
 
 def parameter_count(assembly: str, backend: str) -> int:

@@ -17,6 +17,7 @@ import importlib.util
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,8 +26,10 @@ from boleir.codegen.binary_facts import (
     amd_usage,
     assembler_version,
     nvidia_usage,
+    other_assembler,
     parameter_count,
     scratch_sizes,
+    unset_register_of,
 )
 from boleir.codegen.worker_process import serve
 
@@ -150,8 +153,15 @@ def compile_one(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) 
     if not isinstance(function, triton.runtime.JITFunction):
         raise Rejected("specification", f"the module has no kernel called {kernel['name']}")
     options = compiler_options(kernel, make_backend(gpu))
-    compiled = triton.compile(ast_source(function, kernel), target=gpu, options=options)
+
+    def translate() -> Any:
+        return triton.compile(ast_source(function, kernel), target=gpu, options=options)
+
     kind, listing = ("cubin", "ptx") if backend_name == "cuda" else ("hsaco", "amdgcn")
+    compiled = translate()
+    assembler = assembler_version(backend_name, arch)
+    if backend_name == "cuda":
+        compiled, assembler = sound(compiled, assembler, arch, translate, scratch)
     binary, assembly = compiled.asm[kind], compiled.asm[listing]
     registers, spills = (
         nvidia_usage(binary, scratch) if backend_name == "cuda" else amd_usage(assembly)
@@ -169,9 +179,29 @@ def compile_one(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) 
         "spills": spills,
         "tensor_memory": getattr(facts, "tmem_size", None) or 0,
         "triton": triton.__version__,
-        "assembler": assembler_version(backend_name, arch),
+        "assembler": assembler,
         "seconds": time.perf_counter() - started,
     }
+
+
+def sound(
+    compiled: Any, assembler: str, arch: int, translate: Callable[[], Any], scratch: Path
+) -> tuple[Any, str]:
+    """`compiled` and the version of its assembler; from the toolkit's other assembler where the
+    first one left a register unset. Refused where both do, or there is no other."""
+    register = unset_register_of(compiled, scratch)
+    if register is None:
+        return compiled, assembler
+    with other_assembler(arch) as found:
+        if found:
+            again = translate()
+            if unset_register_of(again, scratch) is None:
+                return again, assembler_version("cuda", arch)
+    raise Rejected(
+        "assembly",
+        f"ptxas {assembler} leaves the uniform register {register} unset, with which results would "
+        "be wrong: take another schedule, or name ptxas 12.9 or later in TRITON_PTXAS_PATH",
+    )
 
 
 def answer(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) -> dict[str, Any]:
