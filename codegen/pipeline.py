@@ -119,7 +119,7 @@ def lower(
     plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shapes.key_heads, shapes.value_heads)
     watch("plan", plan)
     schedule = default_schedule(plan, shapes, batch) if schedule is None else schedule
-    validate(schedule, plan, shapes)
+    validate(schedule, plan, shapes, target)
     if target is None or not target.pdl:
         schedule = replace(schedule, pdl=False)
     watch("schedule", schedule)

@@ -15,6 +15,7 @@ from typing import Any
 from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
+from boleir.codegen.targets import Target
 from boleir.errors import ScheduleError
 
 FUSIONS = ("fused", "split", "joined", "walked", "staged")
@@ -124,10 +125,12 @@ FEW_REQUESTS = 4
 """Up to this many, the default schedule is chosen for latency."""
 
 
-def validate(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """Refuse a schedule that no correct kernel exists for. Raises `InvalidSchedule` naming the
-    field."""
+def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | None = None) -> None:
+    """Refuse a schedule that no correct kernel exists for, on `target` if that is given. Raises
+    `InvalidSchedule` naming the field."""
     _check_choices(schedule)
+    if target is not None and target.wgmma:
+        _check_narrow_products(schedule, target)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
@@ -153,6 +156,19 @@ def _check_choices(schedule: Schedule) -> None:
         raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {cap}")
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
+
+
+def _check_narrow_products(schedule: Schedule, target: Target) -> None:
+    """Products of warp groups with 64 nodes on the M side read a row-major operand of b_v columns:
+    below 64, of which its rows in shared memory have fewer bytes than the widest swizzle, an H200
+    gave wrong numbers and illegal accesses (Triton 3.6, ptxas 12.8 and 12.9)."""
+    groups = schedule.warps >= 4 and schedule.node_block >= 64
+    if schedule.orientation == "nodes" and groups and schedule.b_v < 64:
+        raise InvalidSchedule(
+            f"b_v {schedule.b_v} with orientation nodes, node_block {schedule.node_block} and "
+            f"{schedule.warps} warps: such products are compiled wrongly for {target.name}",
+            mend="b_v 64 or 128, orientation values, or warps 1 or 2",
+        )
 
 
 def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:

@@ -43,7 +43,7 @@ class Space:
     def __contains__(self, schedule: Schedule) -> bool:
         """Whether a correct kernel exists that this GPU has the resources for."""
         try:
-            validate(schedule, self.plan, self.shapes)
+            validate(schedule, self.plan, self.shapes, self.target)
             check(footprint(schedule, self.plan, self.shapes), self.target, spill=SPILL_TOLERANCE)
         except ScheduleError:
             return False
@@ -73,7 +73,7 @@ class Space:
     def _possible(self, chosen: Mapping[str, Any]) -> bool:
         """Whether anything can still come of the fields so far: whole branches end here."""
         try:
-            validate(Schedule(**chosen), self.plan, self.shapes)
+            validate(Schedule(**chosen), self.plan, self.shapes, self.target)
         except ScheduleError:
             return False
         return True

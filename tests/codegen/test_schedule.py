@@ -55,6 +55,17 @@ def test_a_good_schedule_passes() -> None:
     validate(GOOD, plan_of("gdn"), SHAPES)
 
 
+def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None:
+    plan, hopper = plan_of("gdn"), target("sm_90")
+    narrow = replace(GOOD, orientation="nodes")
+    with pytest.raises(InvalidSchedule, match="b_v 32 with orientation nodes, node_block 64 and"):
+        validate(narrow, plan, SHAPES, hopper)
+    validate(narrow, plan, SHAPES)
+    validate(narrow, plan, SHAPES, target("sm_80"))
+    for other in ({"b_v": 64}, {"orientation": "values"}, {"warps": 2}, {"node_block": 32}):
+        validate(replace(narrow, **other), plan, SHAPES, hopper)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
