@@ -97,13 +97,13 @@ def compiler_options(kernel: dict[str, Any], backend: Any) -> dict[str, Any]:
         "num_stages": kernel["num_stages"],
         "enable_fp_fusion": kernel["fp_fusion"],
     }
-    if kernel["max_registers"]:
-        options["maxnreg"] = kernel["max_registers"]
     if kernel["pdl"]:
         options["launch_pdl"] = True
     options.update(kernel["options"])
     # A bare parse would warn about the missing choice; naming it keeps standard error clean.
     known = {f.name for f in dataclasses.fields(backend.parse_options({"enable_fp_fusion": True}))}
+    if kernel["max_registers"] and "maxnreg" in known:  # a matter of speed: AMD has no such option
+        options["maxnreg"] = kernel["max_registers"]
     unknown = sorted(set(options) - known)
     if unknown:
         raise Rejected("specification", f"unknown compiler option: {', '.join(unknown)}")
