@@ -69,6 +69,17 @@ class Context:
         return ("parent", "gates_size") if self.walked else ("parent",)
 
     @property
+    def path_planes(self) -> tuple[str, ...]:
+        """Planes of the row buffer with what belongs to log-decays per head: their sums along the
+        path, and where a kernel takes a node's own off again, that."""
+        plan = self.plan
+        if plan.log_decay is None:
+            return ()
+        after = plan.query_after_decay and all(pair.after_decay for pair in plan.pairs)
+        alone = self.schedule.fusion in ("staged", "walked") or not after
+        return ("c", "c_rest", "g") if alone else ("c", "c_rest")
+
+    @property
     def dtype(self) -> str:
         """Triton's name of the vectors' format."""
         return DTYPES[self.shapes.dtype]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, plane_of
-from boleir.codegen.emit.text import arithmetic, bracket, call, product
+from boleir.codegen.emit.shares import Share
+from boleir.codegen.emit.text import arithmetic, bracket, call, conjunction, product
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import stem
 from boleir.codegen.plan import Mixed
@@ -12,79 +13,105 @@ from boleir.codegen.schedule import padded
 from boleir.ir import Call, Dot, Expr, Kind
 
 
-def emit_convolution(context: Context, w: Writer, m: Mixed, first: int, scalars: bool) -> None:
-    """The body of the branch for input `m`, whose programs start with unit `first`."""
-    dtype, taps = context.dtype, range(m.width - 1)
+def emit_convolution(context: Context, w: Writer, m: Mixed, share: Share, scalars: bool) -> None:
+    """The body of the branch for input `m`: what depends on channels alone, then the nodes."""
     width = context.shapes.width(m.source.kind)
     w.comment(f"{m.source.name}: convolution, then {', '.join(m.functions) or 'nothing'}")
-    unit = f"(unit - {first})" if first else "unit"
+    share.decode(w)
     w.let("channel", f"tl.arange(0, {padded(width)})")
-    w.let("column", f"{unit} * {width} + channel")
-    packed = w.let("packed", f"{m.offset} + column") if m.offset else "column"
-    w.let("live", f"channel < {width}")
-    w.let("exists", "inside[:, None] & live[None, :]")
-    _loads(context, w, m, packed)
+    w.let("packed", f"{m.offset} + unit * {width}" if m.offset else f"unit * {width}")
+    if padded(width) != width:
+        w.let("live", f"channel < {width}")
+    _load_channels(context, w, m)
+    _point_at_rows(context, w, m, width)
+    _convolve(context, w, m, scalars)
+
+
+def _load_channels(context: Context, w: Writer, m: Mixed) -> None:
+    """Weights, and what the committed window adds to nodes whose path is shorter than the
+    convolution.
+
+    That depends on the channel and on how many ancestors a node has, so there are `width - 1`
+    vectors of it, from which a node takes one.
+    """
+    dtype, entries = context.dtype, m.width - 1
+    size, live = 1 << (m.width - 1).bit_length(), [] if _whole(context, m) else ["live[:, None]"]
+    w.comment("rows of weights by threads of their own, which then share the columns with all")
+    w.let("tap", f"tl.arange(0, {size})[None, :]")
+    w.let("channels", "(packed + channel)[:, None]")
+    at = f"{w.arg('conv_weight', '*' + dtype)} + channels * {m.width} + tap"
+    tests = live + ([f"tap < {m.width}"] if size > m.width else [])
+    w.let("weights", f"tl.load({at}{_mask(tests)}).to(tl.float32)")
+    for tap in range(m.width):
+        picked = f"tl.where(tap == {m.width - 1 - tap}, weights, 0.0)"
+        w.let(f"weight_{tap}", f"tl.sum({picked}, axis=1)")
+    w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
+    window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
+    w.let("window_rows", f"{window} + channels * {entries} + tap")
+    for ancestors in range(entries):
+        at = _plus("window_rows", ancestors)
+        mask = _mask([*live, f"tap < {entries - ancestors}"])
+        w.let("old", f"tl.load({at}{mask}).to(tl.float32)")
+        w.let(f"window_{ancestors}", "tl.sum(weights * old, axis=1)")
+
+
+def _mask(tests: list[str]) -> str:
+    """The arguments of a load that depends on `tests`."""
+    return f", mask={conjunction(*tests)}, other=0.0" if tests else ""
+
+
+def _point_at_rows(context: Context, w: Writer, m: Mixed, width: int) -> None:
+    """Pointers to the first row of the request; offsets of others are small."""
+    name = m.source.name
+    pointer, stride = w.arg(name, "*" + context.dtype), w.arg(f"{name}_stride", "i64")
+    w.let("from_rows", f"{pointer} + first * {stride} + unit * {width}")
+    w.let("from_step", f"{stride}.to(tl.int32)")
+    column = f"{m.column} + unit * {width}" if m.column else f"unit * {width}"
+    w.let("to_rows", f"{w.arg(m.buffer, '*' + context.dtype)} + first * {m.row_size} + {column}")
+
+
+def _convolve(context: Context, w: Writer, m: Mixed, scalars: bool) -> None:
+    """The convolution of a block of nodes, and row scalars of the result."""
+    taps, live = range(m.width - 1), "" if _whole(context, m) else " & live[None, :]"
+    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
+    w.comment("all loads first: one latency instead of one for each tap")
+    for tap in taps:
+        at = _plus(f"{near} + row * {entries}", tap)
+        w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
+    own = "from_rows + ((node * from_step)[:, None] + channel[None, :])"
+    w.let("own", f"tl.load({own}, mask=inside[:, None]{live}, other=0.0)")
+    for tap in taps:
+        at = f"from_rows + ((near_{tap} * from_step)[:, None] + channel[None, :])"
+        w.let(f"tap_{tap}", f"tl.load({at}, mask=(near_{tap} >= 0)[:, None]{live}, other=0.0)")
     w.let("total", "weight_0[None, :] * own.to(tl.float32)")
     for tap in taps:
         w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")
-    _add_window(w, m.width - 1)
+    w.comment("a short path goes on in the committed window")
+    for tap in taps:
+        above = [f"near_{tap - 1} >= 0"] if tap else []
+        w.let("ends", conjunction(*above, f"near_{tap} < 0"))
+        longer = f"total + window_{tap}[None, :]"
+        w.let("total", f"tl.where(ends[:, None], {longer}, total)")
     for fn in m.functions:
         w.let("total", call(fn, "total", w))
-    mixed = w.arg(m.buffer, "*" + dtype)
-    w.let("stored", f"total.to({mixed}.dtype.element_ty)")
-    stored = f"{m.column} + column[None, :]" if m.column else "column[None, :]"
-    at = f"{mixed} + row[:, None] * {m.row_size} + {stored}"
-    w.line(f"tl.store({at}, stored, mask=exists)")
+    w.let("stored", f"total.to({w.arg(m.buffer, '*' + context.dtype)}.dtype.element_ty)")
+    at = f"to_rows + ((node * {m.row_size})[:, None] + channel[None, :])"
+    w.line(f"tl.store({at}, stored, mask=inside[:, None]{live})")
     if scalars:
-        _vector_scalars(context, w, m, first)
+        _vector_scalars(context, w, m)
 
 
-def _loads(context: Context, w: Writer, m: Mixed, packed: str) -> None:
-    """The node's own entries, those of its nearest ancestors, weights and window."""
-    dtype, taps = context.dtype, range(m.width - 1)
-    pointer = w.arg(m.source.name, "*" + dtype)
-    stride = w.arg(f"{m.source.name}_stride", "i64")
-    w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
-    window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
-    w.let("window_row", f"{window} + {packed} * {m.width - 1}")
-    w.comment("all loads first: one latency instead of one for each tap")
-    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
-    for tap in taps:
-        at = f"{near} + row * {entries}" + (f" + {tap}" if tap else "")
-        w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
-    own = f"{pointer} + row[:, None] * {stride} + column[None, :]"
-    w.let("own", f"tl.load({own}, mask=exists, other=0.0)")
-    weights = f"{w.arg('conv_weight', '*' + dtype)} + {packed} * {m.width}"
-    for tap in range(m.width):
-        back = m.width - 1 - tap
-        at = f"{weights} + {back}" if back else weights
-        w.let(f"weight_{tap}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
-    for tap in taps:
-        w.let("in_tree", f"exists & (near_{tap} >= 0)[:, None]")
-        at = f"{pointer} + (first + near_{tap})[:, None] * {stride} + column[None, :]"
-        w.let(f"tap_{tap}", f"tl.load({at}, mask=in_tree, other=0.0)")
-    for entry in taps:
-        at = f"window_row + {m.width - 2 - entry}" if entry < m.width - 2 else "window_row"
-        w.let(f"old_{entry}", f"tl.load({at}, mask=live, other=0.0).to(tl.float32)")
+def _whole(context: Context, m: Mixed) -> bool:
+    """Whether a head's channels fill a tile."""
+    width = context.shapes.width(m.source.kind)
+    return padded(width) == width
 
 
-def _add_window(w: Writer, entries: int) -> None:
-    """What the committed window adds to nodes whose path is shorter than the convolution.
-
-    It depends on the channel and on how many ancestors a node has, so there are `entries` vectors
-    of it, from which a node takes one.
-    """
-    w.comment("a short path goes on in the committed window")
-    w.let("in_tree", " + ".join(f"(near_{tap} >= 0).to(tl.int32)" for tap in range(entries)))
-    window = "0.0"
-    for ancestors in reversed(range(entries)):
-        terms = (f"weight_{1 + tap} * old_{tap - ancestors}" for tap in range(ancestors, entries))
-        part = w.let(f"window_{ancestors}", " + ".join(terms))
-        window = f"tl.where((in_tree == {ancestors})[:, None], {part}[None, :], {window})"
-    w.let("total", f"total + {window}")
+def _plus(text: str, number: int) -> str:
+    return f"{text} + {number}" if number else text
 
 
-def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
+def _vector_scalars(context: Context, w: Writer, m: Mixed) -> None:
     """Row scalars that depend on the input just convolved, from the values as stored."""
     mine = [s for s in context.plan.scalars if context.plan.source(s) == m]
     if not mine:
@@ -96,7 +123,7 @@ def _vector_scalars(context: Context, w: Writer, m: Mixed, first: int) -> None:
     for scalar in mine:
         w.origin(scalar.name, place(scalar.expr))
         value = w.let(scalar.name, _spell(context, w, m, scalar.expr))
-        plane = plane_of(context.plan.scalars.index(scalar), f"unit - {first}" if first else "unit")
+        plane = plane_of(context.plan.scalars.index(scalar), "unit")
         at = f"{w.arg('rows', '*fp32')} + {plane} * {w.arg('capacity', 'i64')} + row"
         w.line(f"tl.store({at}, {value}, mask=inside)")
 

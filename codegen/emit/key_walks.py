@@ -29,7 +29,7 @@ from boleir.codegen.emit.key_vectors import (
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Tiles
-from boleir.codegen.emit.walk import ancestor_word, isolated_highest, passed
+from boleir.codegen.emit.walk import emit_parents, passed
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand
 from boleir.codegen.schedule import padded
@@ -101,7 +101,8 @@ class PathTiles(Tiles):
         written vectors of the program's nodes, after `finite_nodes` or `scalars`."""
         c, w = self.context, self.writer
         w.section("for the walks: parents, decays, other vectors that are no inputs")
-        values = {"parent": self._parents(), "gates_size": "gates_size"}
+        parent = emit_parents(w, c.shapes.words)
+        values = {"parent": f"{parent}.to(tl.float32)", "gates_size": "gates_size"}
         for name in c.walk_planes:
             w.line(f"tl.store({self.walk_plane_at(name, 0)}, {values[name]}, mask=inside)")
         for plane in computed(c.plan):
@@ -112,23 +113,6 @@ class PathTiles(Tiles):
                     tile = self.key(plane, 0, chunk)
                 at = plane_tile(self, plane, chunk, 0)
                 w.line(f"tl.store({at}, {tile}{plane_mask(self, chunk, 0)})")
-
-    def _parents(self) -> str:
-        """The nearest strict ancestor of each node, -1 for a root, as float32: the highest bit of
-        its ancestor words but its own."""
-        w, words = self.writer, self.context.shapes.words
-        w.comment("without the bit below the highest, rounding to a float keeps the exponent")
-        w.let("own", "1 << (node & 63).to(tl.int64)")
-        parent = "-1"
-        for word in range(words):
-            own = "own" if words == 1 else f"tl.where(node // 64 == {word}, own, 0)"
-            left = w.let(f"left_{word}", f"{ancestor_word(w, word, words)} & ~{own}")
-            high = f"{isolated_highest(left)} >> 23"
-            number = f"({high}) - {127 - 64 * word}".replace("- -", "+ ")
-            if words > 1:  # the sign bit of a word before the last
-                number = f"tl.where({left} < 0, {64 * word + 63}, {number})"
-            parent = w.let("parent", f"tl.where({left} != 0, {number}, {parent})")
-        return f"{parent}.to(tl.float32)"
 
 
 class Walks:

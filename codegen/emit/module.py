@@ -136,10 +136,8 @@ def _conv_pointers(context: Context) -> list[_Entry]:
 def _planes(context: Context) -> list[str]:
     """Names of the planes of `rows`, in order."""
     plan = context.plan
-    names = [s.name for s in plan.scalars] + (
-        ["c", "c_rest", "g"] if plan.log_decay is not None else []
-    )
-    names += context.walk_planes
+    names = [s.name for s in plan.scalars]
+    names += [*context.path_planes, *context.walk_planes]
     return names + (list(handed_names(context)) if context.schedule.folds else [])
 
 

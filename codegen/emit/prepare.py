@@ -3,26 +3,30 @@
 One launch, two kinds of program. *Convolution* programs take one head of one convolved input and
 one block of nodes: each node reads its nearest ancestors and, where its path ends, the committed
 window; activations follow, and row scalars that depend on that input alone (its norm). *Scalar*
-programs take one value head and one block of nodes and compute the other row scalars and the
-log-decay summed along each path.
+programs compute the other row scalars: those of vectors for one head and one block of nodes, the
+others, and the log-decay summed along each path, for all nodes of a request.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from boleir.codegen.emit.context import LOG2_E, Context, place, plane_of
+from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.convolution import emit_convolution
 from boleir.codegen.emit.handover import handed_planes
-from boleir.codegen.emit.tiles import Tiles, bounded_below, eighths
+from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
+from boleir.codegen.emit.shares import Share
+from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Scalar
 from boleir.codegen.schedule import padded
-from boleir.ir import Kind
 
 NODES = 16
-"""Nodes per program."""
+"""Nodes per program, where it does not take all: more would wait longer than they save."""
+
+CONVOLVING = 80
+"""Registers per thread that convolutions of 16-bit inputs get along with, up to four taps: six
+programs of four warps share a multiprocessor then."""
 
 
 def needs_prepare(context: Context) -> bool:
@@ -33,9 +37,8 @@ def needs_prepare(context: Context) -> bool:
 
 
 def prepared_planes(context: Context) -> int:
-    """Planes of the row buffer that hold row scalars: one per scalar, then c and g."""
-    plan = context.plan
-    return len(plan.scalars) + (3 if plan.log_decay is not None else 0)
+    """Planes of the row buffer that the prepare kernel fills."""
+    return len(context.plan.scalars) + len(context.path_planes)
 
 
 def planes(context: Context) -> int:
@@ -53,35 +56,50 @@ def first_handed_plane(context: Context) -> int:
 
 def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
-    size = min(NODES, padded(context.shapes.max_nodes))
-    inner = _with_block(context, size)
     prepared = context.schedule.gates == "prepare"
     plan, w = context.plan, Writer(context.reserved)
-    heads = [context.shapes.heads(m.item.kind) for m in plan.mixed]
-    scalars = [s for s in plan.scalars if plan.source(s) is None]
-    with_rows = prepared and (bool(scalars) or plan.log_decay is not None)
-    total = sum(heads) + (context.shapes.value_heads if with_rows else 0)
-    _decode(w, total, inner.blocks, pdl)
-    Tiles(inner, w).node_range()
-    _nodes(w, size, inner.blocks)
-    first = 0
-    for m, number in zip(plan.mixed, heads, strict=True):
-        last = f"unit < {first + number}"
-        with w.block(f"if (unit >= {first}) & ({last}):" if first else f"if {last}:"):
-            emit_convolution(inner, w, m, first, prepared)
-        first += number
-    if with_rows:
-        with w.block(f"if unit >= {first}:") if first else nullcontext():
-            w.comment("row scalars of one value head")
-            w.let("head", f"unit - {first}" if first else "unit")
-            _scalars(inner, w, scalars)
+    groups = scalar_groups(plan) if prepared else []
+    scalar, convolved, total = _shares(context, groups)
+    _decode(w, total, pdl)
+    Tiles(context, w).node_range()
+    for group, share in zip(groups, scalar, strict=True):
+        with w.block(f"if {share.test}:") if total > share.end - share.first else nullcontext():
+            emit_row_scalars(_with_block(context, share.nodes), w, group, share)
+    for m, share in zip(plan.mixed, convolved, strict=True):
+        with w.block(f"if {share.test}:"):
+            emit_convolution(context, w, m, share, prepared)
+    few = 1 < plan.conv_width <= 4 and context.dtype != "fp32"
     return w.kernel(
         "prepare",
-        _doc(context, with_rows),
-        (f"{total * inner.blocks} * batch", "1", "1"),
-        warps=8 if plan.mixed else 4,  # convolutions keep many rows in flight
+        _doc(context, bool(groups)),
+        (f"{total} * batch", "1", "1"),
+        warps=_warps(context),
         pdl=pdl,
+        registers=CONVOLVING if few else 0,
     )
+
+
+def _shares(context: Context, groups: list[ScalarGroup]) -> tuple[list[Share], list[Share], int]:
+    """The programs of each group of row scalars and of each convolved input, and their number.
+
+    What takes longest, sums along paths, begins first.
+    """
+    shapes, end = context.shapes, 0
+    nodes = min(NODES, padded(shapes.max_nodes))
+    scalar, convolved = [], []
+    for group in groups:
+        scalar.append(group.share(end, shapes, nodes))
+        end = scalar[-1].end
+    for m in context.plan.mixed:
+        convolved.append(Share(end, shapes.heads(m.item.kind), shapes.max_nodes, nodes))
+        end = convolved[-1].end
+    return scalar, convolved, end
+
+
+def _warps(context: Context) -> int:
+    """Enough threads for the channels of a head: each takes a few of them for several nodes."""
+    widths = [context.shapes.width(m.source.kind) for m in context.plan.mixed]
+    return 8 if max(widths, default=0) > 128 else 4
 
 
 def _doc(context: Context, with_rows: bool) -> str:
@@ -95,84 +113,15 @@ def _with_block(context: Context, size: int) -> Context:
     return Context(context.plan, context.shapes, schedule)
 
 
-def _decode(w: Writer, units: int, node_blocks: int, pdl: bool) -> None:
-    """Which head, nodes and request a program works on."""
+def _decode(w: Writer, total: int, pdl: bool) -> None:
+    """Which request a program works on, and which of its tasks it has."""
     w.let("program", "tl.program_id(0)")
-    w.let("unit", f"program % {units}")
-    if node_blocks > 1:
-        w.let("node_block", f"program // {units} % {node_blocks}")
-    w.let("request", f"program // {units * node_blocks}")
+    w.let("task", f"program % {total}")
+    w.let("request", f"program // {total}")
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a kernel that starts early knows that all before this is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
-
-
-def _nodes(w: Writer, size: int, node_blocks: int) -> None:
-    """The nodes of a program, and their rows in the buffers."""
-    first = f"node_block * {size} + " if node_blocks > 1 else ""
-    w.let("node", f"{first}tl.arange(0, {size})")
-    w.let("inside", "node < count")
-    w.let("row", "first + node")
-
-
-def _scalars(context: Context, w: Writer, scalars: list[Scalar]) -> None:
-    """Row scalars of one value head for one block of nodes; c needs the log-decays of all."""
-    plan, size = context.plan, context.schedule.node_block
-    w.let("key_head", "head // GROUP" if context.shapes.group > 1 else "head")
-    alone = replace(context.shapes, max_nodes=size, max_depth=0, parents=None)
-    own = Tiles(_PathContext(plan, alone, context.schedule), w)
-    own.channels()
-    if plan.log_decay is not None:
-        words = context.shapes.words
-        for word in range(words):
-            at = f"row * {words} + {word}" if words > 1 else "row"
-            load = f"tl.load({w.arg('ancestors', '*i64')} + {at}, mask=inside, other=0)"
-            w.let(f"word_{word}", load)
-    own.prefetch(frozenset({Kind.KEY, Kind.HEAD}))
-    capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
-    for scalar in scalars:
-        value = own.row_scalar(scalar, 0)
-        head = "key_head" if scalar.per_key_head else "head"
-        plane = plane_of(plan.scalars.index(scalar), head)
-        w.line(f"tl.store({rows} + {plane} * {capacity} + row, {value}, mask=inside)")
-    if plan.log_decay is not None:
-        _path_sums(context, w, own, len(plan.scalars))
-
-
-def _path_sums(context: Context, w: Writer, own: Tiles, plane: int) -> None:
-    """g of the nodes, and its sums over the path, one ancestor word after the other."""
-    plan, size = context.plan, context.schedule.node_block
-    assert plan.log_decay is not None
-    capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
-    w.origin("log-decay g, and c its sum over the path", place(plan.log_decay, plan.form.decay))
-    bounded_below(w, "g", f"{own.per_node(plan.log_decay, 0)} * {LOG2_E}")
-    for name in ("c", "c_rest"):
-        w.let(name, f"tl.zeros([{size}], tl.float32)")
-    for word in range(context.shapes.words):
-        nodes = min(64, padded(context.shapes.max_nodes - 64 * word))
-        bit = w.let("bit" if word else "node_path", f"tl.arange(0, {nodes})")
-        if word:
-            w.let("node_path", f"{64 * word} + bit")
-        w.let("inside_path", "node_path < count")
-        bounded_below(w, "g_path", f"{own.per_node(plan.log_decay, 1 + word)} * {LOG2_E}")
-        w.let("g_eighths", eighths("g_path"))
-        w.let("g_rest", "g_path - g_eighths")
-        w.let("on_path", f"((word_{word}[:, None] >> {bit}.to(tl.int64)[None, :]) & 1) != 0")
-        for name, step in (("c", "g_eighths"), ("c_rest", "g_rest")):
-            w.let(name, f"{name} + tl.sum(tl.where(on_path, {step}[None, :], 0.0), axis=1)")
-    for number, name in enumerate(("c", "c_rest", "g")):
-        at = plane_of(plane + number, "head")
-        w.line(f"tl.store({rows} + {at} * {capacity} + row, {name}, mask=inside)")
-
-
-@dataclass(frozen=True, slots=True)
-class _PathContext(Context):
-    """Names for two groups of nodes: those of the program, and those on their paths."""
-
-    def block(self, stem: str, number: int) -> str:
-        """`stem`, marked when it belongs to the nodes on the path."""
-        return f"{stem}_path" if number else stem
 
 
 __all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes"]

@@ -100,7 +100,7 @@ class Tiles(Vectors):
         w.origin("log-decay g, and c its sum over the path", place(decay, c.plan.form.decay))
         if self.rows_ready:
             self.load_path_sums(b)
-            if self._needs_own_decay():
+            if "g" in c.path_planes:
                 w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 2, "g", "head", b))
         else:
             bounded_below(w, c.block("g", b), f"{self.per_node(decay, b)} * {LOG2_E}")
@@ -113,10 +113,6 @@ class Tiles(Vectors):
         for number, name in enumerate(("c", "c_rest")):
             plane = self.plane(len(c.plan.scalars) + number, name, "head", b)
             self.writer.let(c.block(name, b), plane)
-
-    def _needs_own_decay(self) -> bool:
-        plan = self.context.plan
-        return not (plan.query_after_decay and all(pair.after_decay for pair in plan.pairs))
 
     def _path_sum(self, b: int) -> None:
         """c: only ancestors enter, masked before the sum."""

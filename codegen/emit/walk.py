@@ -156,3 +156,20 @@ def isolated_highest(bits: str) -> str:
     """The float32, seen as an int32, whose exponent is the number of the highest bit of an int64:
     without the bit below the highest, rounding to a float keeps the exponent; text."""
     return f"({bits} & ~({bits} >> 1)).to(tl.float32).to(tl.int32, bitcast=True)"
+
+
+def emit_parents(w: Writer, words: int) -> str:
+    """The nearest strict ancestor of each node, -1 for a root: the highest bit of its ancestor
+    words but its own."""
+    w.comment("without the bit below the highest, rounding to a float keeps the exponent")
+    w.let("own", "1 << (node & 63).to(tl.int64)")
+    parent = "-1"
+    for word in range(words):
+        own = "own" if words == 1 else f"tl.where(node // 64 == {word}, own, 0)"
+        left = w.let(f"left_{word}", f"{ancestor_word(w, word, words)} & ~{own}")
+        high = f"{isolated_highest(left)} >> 23"
+        number = f"({high}) - {127 - 64 * word}".replace("- -", "+ ")
+        if words > 1:  # the sign bit of a word before the last
+            number = f"tl.where({left} < 0, {64 * word + 63}, {number})"
+        parent = w.let("parent", f"tl.where({left} != 0, {number}, {parent})")
+    return parent

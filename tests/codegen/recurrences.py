@@ -46,6 +46,14 @@ recurrence computed(q: key, k: key, v: value, a: head)
   S = S + k (l2norm(v) - S^T k)^T
   out S^T (q + l2norm(k))
 """,
+    "fading_by_keys": """
+recurrence fading_by_keys(q: key, k: key, v: value, b: head; A: key)
+  gamma = exp(-sum(k * k * sigmoid(A)))
+  S' = gamma * S
+  u = sigmoid(b) * (v - S'^T k)
+  S = S' + k u^T
+  out S^T q
+""",
     "entangled": """
 recurrence entangled(q: key, k: key, p: key, v: value, b: head; c: key)
   q, k, p = silu(causal_conv(q, k, p, width=3))

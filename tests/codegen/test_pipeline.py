@@ -44,7 +44,7 @@ def test_programs_of_a_launch() -> None:
     tiles = -(-128 // lowered.schedule.b_v)
     assert grids["factors"] == 32 * 3
     assert grids["values"] == 32 * tiles * 3
-    assert grids["prepare"] == (16 + 16 + 32 + 32) * 4 * 3
+    assert grids["prepare"] == ((16 + 16 + 32) * 4 + 32 // 2) * 3
     assert grids["commit"] % (3 * 2) == 0
 
 

@@ -81,7 +81,7 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, head
     state          fp32 [slots, 32, 128, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [9, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g, out_row, erase_row
+    rows           fp32 [8, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, out_row, erase_row
     folded         bf16 [B, 32, 1, 2, 16, 16]: C (I+G)^-1 in pieces
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
@@ -176,10 +176,10 @@ def factors(
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     scaled_norm_q = 0.08838834764831843 * norm_q
     poisoned = (word & bad) != 0
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest) * scaled_norm_q),
         mask=inside)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
 
     # G (with a minus sign) and C
@@ -279,9 +279,9 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]

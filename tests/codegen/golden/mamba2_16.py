@@ -62,7 +62,7 @@ Names and shapes (N nodes of all requests, B requests)
     D              fp32 parameter, head
     state          fp32 [slots, 8, 64, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [11, 8, capacity]: delta, D_head, guard_C, guard_B, guard_x, c, c_rest, g, out_row,
+    rows           fp32 [10, 8, capacity]: delta, D_head, guard_C, guard_B, guard_x, c, c_rest, out_row,
                    delta, D_head
     folded         bf16 [B, 8, 1, 2, 16, 16]: C (I+G)^-1 in pieces
     out            bf16 [N, 8, 64]
@@ -152,11 +152,11 @@ def factors(
 
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     poisoned = (word & bad) != 0
-    out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest)), mask=inside)
-    delta_at = rows + (9 * VALUE_HEADS + head) * capacity + first
+    delta_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     tl.store(delta_at + node, delta, mask=inside)
-    D_head_at = rows + (10 * VALUE_HEADS + head) * capacity + first
+    D_head_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     tl.store(D_head_at + node, D_head, mask=inside)
 
     # pure writes: N - F M
@@ -216,11 +216,11 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    delta_at = rows + (9 * VALUE_HEADS + head) * capacity + first
+    delta_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     delta = tl.load(delta_at + node, mask=inside, other=0.0)
-    D_head_at = rows + (10 * VALUE_HEADS + head) * capacity + first
+    D_head_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     D_head = tl.load(D_head_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
