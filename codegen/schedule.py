@@ -433,12 +433,12 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
 
 def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     """The split schedule for several node blocks, whose kernels read row scalars back."""
-    many, two = batch > FEW_REQUESTS, shapes.max_nodes <= 128
+    capped = batch > FEW_REQUESTS and shapes.max_nodes > 128
     return Schedule(
         fusion="split", solver="inverse",
-        b_v=min(64 if many and shapes.d_k <= 128 else 32, padded(shapes.d_v)),
+        b_v=min(64 if shapes.d_k <= 128 else 32, padded(shapes.d_v)),
         b_k=min(128, padded(shapes.d_k)), node_block=64, gates="prepare",
-        prefetch=two and not many, registers=168 if many and not two else 0,
+        registers=168 if capped else 0,
     )  # fmt: skip
 
 

@@ -84,6 +84,12 @@ def _fused(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "fused")
 
 
+def _orients(chosen: Chosen, shapes: Shapes) -> bool:
+    """The fused kernel and the value tiles of several node blocks have both forms."""
+    several = shapes.max_nodes > chosen["node_block"]
+    return _fused(chosen, shapes) or (chosen["fusion"] == "split" and several)
+
+
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
     """There is a factors kernel."""
     return chosen["fusion"] in ("split", "staged")
@@ -103,7 +109,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "gates": choice(GATES),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
-    "orientation": choice(ORIENTATIONS, _fused),
+    "orientation": choice(ORIENTATIONS, _orients),
     "stages": powers(1, 2, 1, _loops),
     "commit": choice(COMMITS, _fused),
     "factor_warps": powers(1, 8, 4, _several),

@@ -65,7 +65,7 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 256 nodes, depth 12
-Schedule: fusion=split solver=inverse b_v=32
+Schedule: fusion=split solver=inverse
 
 Kernels
     prepare: Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths.
@@ -124,8 +124,8 @@ GROUP = tl.constexpr(3)
 D_K = tl.constexpr(96)
 D_V = tl.constexpr(60)
 B_K = tl.constexpr(128)
-B_V = tl.constexpr(32)
-VALUE_TILES = tl.constexpr(2)
+B_V = tl.constexpr(64)
+VALUE_TILES = tl.constexpr(1)
 NODE_BLOCKS = tl.constexpr(4)
 KEPT_CHANNELS = tl.constexpr(1104)
 PASSING_CHANNELS = tl.constexpr(384)

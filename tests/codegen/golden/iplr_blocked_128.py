@@ -51,7 +51,7 @@ Closed form
       no decay
 
 Tree: at most 128 nodes, depth 4
-Schedule: fusion=split solver=inverse b_v=32 b_k=64 prefetch=True
+Schedule: fusion=split solver=inverse b_k=64
 
 Kernels
     prepare: Before the tree is solved: norms, gates and their sums along the paths.
@@ -96,8 +96,8 @@ VALUE_HEADS = tl.constexpr(4)
 D_K = tl.constexpr(64)
 D_V = tl.constexpr(64)
 B_K = tl.constexpr(64)
-B_V = tl.constexpr(32)
-VALUE_TILES = tl.constexpr(2)
+B_V = tl.constexpr(64)
+VALUE_TILES = tl.constexpr(1)
 NODE_BLOCKS = tl.constexpr(2)
 
 
@@ -430,20 +430,6 @@ def values(
     v_tile_0 = tl.load(v_rows + (node_0 * v_step)[None, :] + value[:, None], mask=inside_0[None, :],
         other=0.0).to(tl.float32)
 
-    # node block 1
-    node_1 = 64 + tl.arange(0, NODE_BLOCK)
-    inside_1 = node_1 < count
-
-    # products with the committed state, before any row scalar is needed
-    a_tile_1 = tl.load(a_rows + (node_1 * a_step)[:, None] + key[None, :], mask=inside_1[:, None], other=0.0)
-    state_dot_a_2 = tl.dot(state_tile_lo, tl.trans(a_tile_1))
-    state_dot_a_2 = tl.dot(state_tile_hi, tl.trans(a_tile_1), state_dot_a_2)
-    q_tile_1 = tl.load(q_rows + (node_1 * q_step)[:, None] + key[None, :], mask=inside_1[:, None], other=0.0)
-    state_dot_q_2 = tl.dot(state_tile_lo, tl.trans(q_tile_1))
-    state_dot_q_2 = tl.dot(state_tile_hi, tl.trans(q_tile_1), state_dot_q_2)
-    v_tile_1 = tl.load(v_rows + (node_1 * v_step)[None, :] + value[:, None], mask=inside_1[None, :],
-        other=0.0).to(tl.float32)
-
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
     out_rows = out + first * out_stride + head * D_V
@@ -484,6 +470,20 @@ def values(
     tl.store(out_rows + (node_0 * out_step)[None, :] + value[:, None], out_tile_0.to(out.dtype.element_ty),
         mask=inside_0[None, :])
     if 1 * NODE_BLOCK < count:
+        node_1 = 64 + tl.arange(0, NODE_BLOCK)
+        inside_1 = node_1 < count
+
+        # products with the committed state, before any row scalar is needed
+        a_tile_1 = tl.load(a_rows + (node_1 * a_step)[:, None] + key[None, :], mask=inside_1[:, None],
+            other=0.0)
+        state_dot_a_2 = tl.dot(state_tile_lo, tl.trans(a_tile_1))
+        state_dot_a_2 = tl.dot(state_tile_hi, tl.trans(a_tile_1), state_dot_a_2)
+        q_tile_1 = tl.load(q_rows + (node_1 * q_step)[:, None] + key[None, :], mask=inside_1[:, None],
+            other=0.0)
+        state_dot_q_2 = tl.dot(state_tile_lo, tl.trans(q_tile_1))
+        state_dot_q_2 = tl.dot(state_tile_hi, tl.trans(q_tile_1), state_dot_q_2)
+        v_tile_1 = tl.load(v_rows + (node_1 * v_step)[None, :] + value[:, None], mask=inside_1[None, :],
+            other=0.0).to(tl.float32)
         out_row_1 = tl.load(out_row_at + node_1, mask=inside_1, other=0.0)
         erase_row_1 = tl.load(erase_row_at + node_1, mask=inside_1, other=0.0)
 
