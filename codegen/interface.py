@@ -89,6 +89,13 @@ class Interface:
     in registers."""
     unknown_width: int
     """Channels of the unknowns per head: d_v, or d_k where updates act from the right."""
+    recorded: tuple[str, ...]
+    """Token inputs that a deferred commit keeps for the next verification; none where commits are
+    not deferred."""
+    recorded_channels: int
+    """Elements of a recorded token."""
+    pending: int
+    """Int32 counts per slot of recorded tokens."""
     table: tuple[str, ...]
     """Names of the pointers that the commit takes per layer, in order."""
     stages: tuple[str, ...]
@@ -100,6 +107,11 @@ class Interface:
     def kept_channels(self) -> int:
         """Channels of convolved inputs that live until the commit."""
         return sum(item.channels for item in self.inputs if item.name in self.kept)
+
+    @property
+    def verifying(self) -> tuple[str, ...]:
+        """The stages that verify: those behind them are started once per round or less."""
+        return tuple(stage for stage in self.stages if stage not in ("commit", "record", "flush"))
 
     @property
     def words(self) -> int:
@@ -117,7 +129,7 @@ class Interface:
             parsed: dict[str, Any] = dict(values)
             for name in ("inputs", "parameters"):
                 parsed[name] = tuple(Operand(**item) for item in parsed[name])
-            for name in ("convolved", "kept", "table", "stages", "aligned"):
+            for name in ("convolved", "kept", "recorded", "table", "stages", "aligned"):
                 parsed[name] = tuple(parsed[name])
             if parsed["parents"] is not None:
                 parsed["parents"] = tuple(parsed["parents"])
@@ -171,6 +183,7 @@ def interface_of(lowered: Lowered) -> Interface:
         signals=signals(context),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
         unknown_width=shapes.width(plan.unknown),
+        **_deferred(lowered),
         table=tuple(map(str, table_columns(context))),
         stages=tuple(kernel.name for kernel in lowered.kernels),
         aligned=_aligned_strides(lowered),
@@ -216,7 +229,21 @@ def _vectors(lowered: Lowered) -> int:
     return shapes.value_heads * sum(plane_sizes(context)) * shapes.max_nodes
 
 
-def _walked(lowered: Lowered) -> dict[str, int]:
+def _deferred(lowered: Lowered) -> dict[str, Any]:
+    """What deferred commits keep for each slot."""
+    from boleir.codegen.emit.deferred import pending_counts, recorded_channels, recorded_places
+
+    context = lowered.context
+    channels = recorded_channels(context)
+    kept = recorded_places(context) if channels else {}
+    return {
+        "recorded": tuple(str(item.hint or item.name) for item in kept),
+        "recorded_channels": channels,
+        "pending": pending_counts(context) if channels else 0,
+    }
+
+
+def _walked(lowered: Lowered) -> dict[str, Any]:
     """Sizes of what walks up the paths leave."""
     from boleir.codegen.emit.key_vectors import columns, product_planes, vector_planes
 

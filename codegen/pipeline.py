@@ -10,11 +10,13 @@ from boleir.codegen.emit.blocked_factors import emit_blocked_factors
 from boleir.codegen.emit.blocked_values import emit_blocked_values
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.deferred import recorded_channels
 from boleir.codegen.emit.factors import emit_factors
 from boleir.codegen.emit.joined import emit_joined
 from boleir.codegen.emit.key_factors import emit_key_factors, emit_walked
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
+from boleir.codegen.emit.record import with_deferred
 from boleir.codegen.emit.staged_factors import emit_staged_factors
 from boleir.codegen.emit.staged_values import emit_staged_values
 from boleir.codegen.emit.unknowns import emit_unknowns
@@ -76,6 +78,7 @@ class Lowered:
         rows = {x.name: shapes.channels(x) for x in vectors}
         rows["out"] = shapes.value_heads * shapes.d_v
         rows["state"] = rows["out"] * shapes.d_k
+        rows["recorded"] = recorded_channels(self.context)
         return frozenset(f"{name}_stride" for name, size in rows.items() if size % 16 == 0)
 
     def specs(self) -> list[KernelSpec]:
@@ -159,4 +162,4 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
             emit_verify(context, wait=("prepared" if early else "start") if pdl else None)
         )
     kernels.append(emit_commit(context))
-    return kernels
+    return with_deferred(context, kernels) if context.schedule.commit == "deferred" else kernels

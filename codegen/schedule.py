@@ -23,7 +23,7 @@ SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
-COMMITS = ("replay", "factors")
+COMMITS = ("replay", "factors", "deferred")
 PATH_SUMS = ("select", "dot")
 
 _CHOICES: dict[str, tuple[object, ...]] = {
@@ -78,7 +78,8 @@ class Schedule:
     tensor cores."""
     commit: str = "replay"
     """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the
-    commit sums it up."""
+    commit sums it up; `deferred`: the commit records the path's tokens, the next verification walks
+    them where it reads the state."""
     warps: int = 4
     stages: int = 1
     registers: int = 0
@@ -121,6 +122,9 @@ class Schedule:
         return self.fusion in ("split", "joined")
 
 
+DEFERRED_NODES = 64
+"""Most nodes of a kernel whose commits are deferred."""
+
 FEW_REQUESTS = 4
 """Up to this many, the default schedule is chosen for latency."""
 
@@ -135,6 +139,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
         _check_staged(schedule, plan, shapes)
         return
     _check_key_decay(schedule, plan, shapes)
+    _check_deferred(schedule, shapes)
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
@@ -188,6 +193,23 @@ def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             f"{plan.name} decays per key channel: split needs all {shapes.max_nodes} nodes in one "
             f"block, node_block is {schedule.node_block}",
             mend="fusion walked",
+        )
+
+
+def _check_deferred(schedule: Schedule, shapes: Shapes) -> None:
+    """Deferred commits are walked where a value tile reads the state, once per launch."""
+    if schedule.commit != "deferred":
+        return
+    what = "walked" if schedule.fusion == "walked" else ""
+    if shapes.max_nodes > DEFERRED_NODES:
+        what = f"{shapes.max_nodes} nodes"
+    elif schedule.folds and blocks(schedule, shapes) > 1:
+        what = f"{schedule.fusion} in several node blocks"
+    if what:
+        raise InvalidSchedule(
+            f"commit deferred is for fused, split and joined kernels of up to {DEFERRED_NODES} "
+            f"nodes, not for {what}",
+            mend="commit replay",
         )
 
 
@@ -301,7 +323,7 @@ def _check_folding(schedule: Schedule, one: bool) -> None:
     if schedule.commit == "factors":
         raise InvalidSchedule(
             f"{fusion} folds the solve into the readout and has no U to store: commit must be "
-            "replay"
+            "replay or deferred"
         )
     if schedule.solver not in ("inverse", "product"):
         raise InvalidSchedule(

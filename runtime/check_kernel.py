@@ -42,6 +42,7 @@ class KernelUnderCheck:
         self.mixed = space.convolved(0)
         ends = torch.full((1,), sample.accepted, dtype=torch.int32, device=kernel.device)
         kernel.commit(factors, ends, layer, slots)
+        kernel.flush(layer)
         state = layer.state[1].double().cpu().numpy().transpose(0, 2, 1)
         return KernelRun(out.double().cpu().numpy(), state)
 

@@ -18,13 +18,14 @@ from boleir.runtime.arguments import (
     require,
 )
 from boleir.runtime.call_records import Factors
+from boleir.runtime.deferred import hold
 from boleir.runtime.pointer_table import PointerTables
 from boleir.runtime.pool import PoolLayer, StatePool
-from boleir.runtime.verification import POOL, ROW_PLANES, TREE, Verification
+from boleir.runtime.verification import POOL, POOL_STRIDES, ROW_PLANES, TREE, Verification
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
-    from boleir.runtime.program import Program
+    from boleir.runtime.program import Program, Start
 
 ROWS = ("accepted_node", "slots", "target_slots", "track_slots", "track_nodes")
 """Arguments with one whole number per request."""
@@ -45,8 +46,10 @@ class Commitment:
         self._interpreted = program.interpreted
         tensors = ("table", "accepted", *ROWS[1:], *TREE)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
-        integers = ("batch", *strides, "state_stride", "window_stride", "capacity")
-        self._start = program.bind("commit", (*tensors, *integers))
+        integers = ("batch", *strides, *POOL_STRIDES, "capacity")
+        names = (*tensors, *integers)
+        self._commit = program.bind("commit", names)
+        self._record = program.bind("record", names) if face.recorded else None
         self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._tables: dict[int, PointerTables] = {}
 
@@ -55,6 +58,7 @@ class Commitment:
         factors: Sequence[Factors],
         pool: StatePool | PoolLayer | Sequence[PoolLayer],
         rows: Sequence[torch.Tensor],
+        now: bool = True,
     ) -> None:
         """See `Kernel.commit`; `rows` are the arguments that `ROWS` names."""
         if not factors:
@@ -79,9 +83,13 @@ class Commitment:
         if self._interpreted:
             for name, row in zip(ROWS[1:4], rows[1:4], strict=True):
                 check_slots(name, row, tree.num_requests, layers[0])
+        start = self._commit
+        if self._record is not None and not now:
+            hold(self._face, factors, layers)
+            start = self._record
         table = workspace.tables.get(self._table(factors, layers))
-        found_tree = (tree.cu_nodes, tree.ancestors, tree.depth, tree.near)
-        self._run(table, len(factors), rows, found_tree, found)
+        trees = (tree.cu_nodes, tree.ancestors, tree.depth, tree.near)
+        self._run(start, table, len(factors), rows, trees, found)
 
     def run(
         self,
@@ -109,17 +117,18 @@ class Commitment:
             entries = len(pool) * len(self._face.table)
             self._tables[len(pool)] = PointerTables(entries, self._device)
         table = self._tables[len(pool)].get(key)
-        self._run(table, len(pool), rows, tree, integers)
+        self._run(self._commit, table, len(pool), rows, tree, integers)
 
     def _run(
         self,
+        start: Start,
         table: torch.Tensor,
         count: int,
         rows: Sequence[torch.Tensor],
         tree: Sequence[torch.Tensor],
         integers: tuple[int, ...],
     ) -> None:
-        """Start the kernel for `count` layers; `tree`: the tensors that `TREE` names."""
+        """Start a kernel for `count` layers; `tree`: cu_nodes, ancestors, depths, near."""
         tensors = [table, *rows, *tree]
         values: list[Any] = tensors
         if not self._interpreted:
@@ -130,7 +139,7 @@ class Commitment:
             if every & 15:
                 raise misaligned(("table", *ROWS, *TREE), tensors)
         batch = tree[0].numel() - 1
-        self._start(batch, count, [*values, batch, *integers])
+        start(batch, count, [*values, batch, *integers])
 
     def _check(
         self,
@@ -152,7 +161,7 @@ class Commitment:
         self._known[key] = integers
         return integers
 
-    def _pool_strides(self, layers: Sequence[PoolLayer]) -> tuple[int, int]:
+    def _pool_strides(self, layers: Sequence[PoolLayer]) -> tuple[int, ...]:
         """Distances between slots, checked to be the same in all layers."""
         for layer in layers:
             check_pool(self._face, layer, self._device)

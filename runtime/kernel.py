@@ -20,6 +20,7 @@ from boleir.runtime import ops
 from boleir.runtime.arguments import ArgumentError, check_tree, input_names, named, require
 from boleir.runtime.call_records import Factors
 from boleir.runtime.commitment import Commitment, check_factors, layers_of
+from boleir.runtime.deferred import Flush, attach
 from boleir.runtime.pool import PoolLayer, StatePool
 from boleir.runtime.topology_step import CompiledStep, Step
 from boleir.runtime.tree_batch import TreeBatch
@@ -59,12 +60,15 @@ class Kernel:
         self._handle = ops.register(self)
         self._verification: Verification | None = None
         self._commitment: Commitment | None = None
+        self._flush: Flush | None = None
         self._step: Step | None = None
         if program is not None:
             if TOPOLOGY in program.kernels:
                 self._step = CompiledStep(program)
             self._verification = Verification(interface, program, device)
             self._commitment = Commitment(interface, program, self._verification, device)
+            if interface.recorded:
+                self._flush = Flush(interface, program, device)
 
     def __repr__(self) -> str:
         face = self.interface
@@ -95,7 +99,11 @@ class Kernel:
 
     def pool(self, slots: int, layers: int) -> StatePool:
         """A pool of zero states and empty windows on the kernel's device."""
-        return StatePool(slots, layers, self, device=self.device)
+        pool = StatePool(slots, layers, self, device=self.device)
+        if self.interface.recorded:
+            for at in range(layers):
+                attach(self.interface, pool.layer(at))
+        return pool
 
     def tree_batch(
         self, parents: Any = None, cu_nodes: Any = None, *, requests: int = 1
@@ -155,7 +163,8 @@ class Kernel:
         layer: int = 0,
         out: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, Factors]:
-        """Outputs of all nodes of all trees from the committed states, which stay as they are.
+        """Outputs of all nodes of all trees from the committed states, which stay as they are
+        (where commits are deferred, they take in what was accepted before).
 
         Args:
             tree: B trees with N nodes; bounds and tables as `tree_batch` makes them.
@@ -204,8 +213,13 @@ class Kernel:
         target_slots: torch.Tensor | None = None,
         track_nodes: torch.Tensor | None = None,
         track_slots: torch.Tensor | None = None,
+        now: bool = False,
     ) -> None:
         """Advance states and windows along each accepted root path; one launch for all layers.
+
+        Where the schedule defers commits, this records the path and moves the windows; the next
+        verification of a slot, in whatever batch, walks the path as it reads the state. Whoever
+        reads or moves states, or ends a request whose state is still wanted, calls `flush` first.
 
         Args:
             factors: of one layer, or of all layers of one round.
@@ -217,6 +231,8 @@ class Kernel:
             target_slots: int32 [B], where the new states go; by default `slots`.
             track_nodes, track_slots: int32 [B], an interior node of the accepted path and a second
                 slot that receives the state there; -1 for none.
+
+            now: do not defer. Commits to other slots or with track nodes cannot be.
 
         Raises:
             LaunchError: names the argument and the expected shape.
@@ -232,6 +248,10 @@ class Kernel:
         if (track_nodes is None) != (track_slots is None):
             absent = "track_nodes" if track_nodes is None else "track_slots"
             raise ArgumentError(absent, "is missing: track_nodes and track_slots go together")
+        if self.interface.recorded and not now:
+            for name, given in (("target_slots", target_slots), ("track_slots", track_slots)):
+                if given is not None:
+                    raise ArgumentError(name, "cannot be deferred", mend="now=True")
         nothing = factors[0].workspace.nothing
         rows = (
             accepted_node,
@@ -243,10 +263,28 @@ class Kernel:
         if torch.compiler.is_compiling():
             self._traced_commit(factors, pool, rows)
         elif program.on_device():
-            commitment(factors, pool, rows)
+            commitment(factors, pool, rows, now)
         else:
             with torch.cuda.device(self.device):
-                commitment(factors, pool, rows)
+                commitment(factors, pool, rows, now)
+
+    def flush(
+        self,
+        pool: StatePool | PoolLayer | Sequence[PoolLayer],
+        slots: torch.Tensor | None = None,
+    ) -> None:
+        """Bring states up to date where commits were deferred: one launch for all layers of `pool`,
+        nothing for other kernels.
+
+        Args:
+            pool: as in `commit`.
+            slots: int32, the slots that matter, each once; -1 for none; by default all.
+        """
+        _, program = self._loaded()
+        if self._flush is None:
+            return
+        with nullcontext() if program.on_device() else _current(self.device):
+            self._flush(pool, slots)
 
     # ---- as operators ----------------------------------------------------------------
 
@@ -269,6 +307,11 @@ class Kernel:
         out: torch.Tensor | None,
     ) -> tuple[torch.Tensor, Factors]:
         """`verify` while torch.compile looks on: one operator."""
+        if self.interface.recorded:
+            raise LaunchError(
+                "deferred commits are no operators: torch.compile would not see what they change",
+                mend="a schedule with commit='replay'",
+            )
         verification, _ = self._loaded()
         given = named(self.interface, inputs)
         check_tree(self.interface, tree, self.device)
@@ -279,7 +322,8 @@ class Kernel:
             out = torch.empty(factors.call.out_shape, dtype=dtype, device=self.device)
         trees = [tree.cu_nodes, tree.ancestors, tree.depth, tree.near]
         scratch = list(workspace.layer(layer).tensors)
-        ops.verify(self._handle, given, slots, out, trees, scratch, list(pool_layer.tensors))
+        pool = list(pool_layer.tensors[:2])
+        ops.verify(self._handle, given, slots, out, trees, scratch, pool)
         return out, factors
 
     def _traced_commit(

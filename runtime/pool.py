@@ -17,6 +17,7 @@ import torch
 
 from boleir.codegen.interface import Interface
 from boleir.errors import LaunchError
+from boleir.runtime.pool_layer import PoolLayer as PoolLayer
 
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
@@ -24,40 +25,6 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 256
 """Bytes; kernels need 16, and whole cache lines read faster."""
-
-_KINDS: dict[tuple[object, ...], int] = {}
-
-
-class PoolLayer:
-    """One layer: `state` [slots, HV, d_v, d_k] and, where the recurrence convolves its inputs,
-    `window` [slots, channels, width - 1] with the newest entry last. Within a slot both are
-    contiguous."""
-
-    __slots__ = ("kind", "pointers", "state", "strides", "tensors", "window")
-
-    def __init__(self, state: torch.Tensor, window: torch.Tensor | None = None) -> None:
-        _require_slots("state", state, 4)
-        if window is not None:
-            _require_slots("window", window, 3)
-            if window.device != state.device:
-                raise LaunchError(f"window lies on {window.device}, state on {state.device}")
-            if window.shape[0] != state.shape[0]:
-                raise LaunchError(f"window has {window.shape[0]} slots, state has {state.shape[0]}")
-        self.state = state
-        self.window = window
-        self.tensors = (state, state[:0] if window is None else window)
-        """State and window; the latter empty without a convolution."""
-        self.pointers = (state.data_ptr(), 0 if window is None else window.data_ptr())
-        self.strides = (state.stride(0), 0 if window is None else window.stride(0))
-        """Distance between slots, in elements."""
-        formats = [(t.shape, t.stride(), t.dtype, t.device) for t in self.tensors]
-        self.kind = _KINDS.setdefault((window is None, *formats), len(_KINDS))
-        """A number that layers of equal formats share: what a check depends on."""
-
-    @property
-    def slots(self) -> int:
-        """Number of slots."""
-        return self.state.shape[0]
 
 
 class SlotContent(NamedTuple):
@@ -186,8 +153,11 @@ class StatePool:
         return self._layers[index]
 
     def read(self, slot: int) -> SlotContent:
-        """Copies of what all layers hold in `slot`. Raises `LaunchError` for no such slot."""
+        """Copies of what all layers hold in `slot`. Raises `LaunchError` for no such slot, or for
+        one with a deferred commit that has not been flushed."""
         self._require(slot)
+        for layer in self._layers:
+            layer.require_flushed(slot)
         windows = [layer.window[slot] for layer in self._layers if layer.window is not None]
         return SlotContent(
             torch.stack([layer.state[slot] for layer in self._layers]),
@@ -204,6 +174,7 @@ class StatePool:
             _require_shape("windows", windows, (len(self._layers), *held.window.shape[1:]))
         for i, layer in enumerate(self._layers):
             layer.state[slot].copy_(states[i])
+            layer.forget(slot)
             if layer.window is None:
                 continue
             if windows is None:
@@ -216,6 +187,7 @@ class StatePool:
         self._require(slot)
         for layer in self._layers:
             layer.state[slot].zero_()
+            layer.forget(slot)
             if layer.window is not None:
                 layer.window[slot].zero_()
 
@@ -259,24 +231,3 @@ def _require_layers(name: str, given: object, axes: str) -> None:
 def _require_shape(name: str, tensor: torch.Tensor, wanted: tuple[int, ...]) -> None:
     if tuple(tensor.shape) != wanted:
         raise LaunchError(f"{name} is {list(tensor.shape)}, expected {list(wanted)}")
-
-
-def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:
-    """Refuse a tensor whose slots are not contiguous inside, or share memory."""
-    if not isinstance(tensor, torch.Tensor):
-        raise LaunchError(f"{name} is a {type(tensor).__name__}, expected a tensor")
-    if tensor.ndim != axes:
-        raise LaunchError(f"{name} has {tensor.ndim} axes, expected {axes}")
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:]), strict=True):
-        if size > 1 and stride != expected:
-            raise LaunchError(
-                f"{name} [{', '.join(map(str, tensor.shape))}] has strides {tensor.stride()}; "
-                "only the distance between slots is free"
-            )
-        expected *= size
-    if tensor.shape[0] > 1 and tensor.stride(0) < expected:
-        raise LaunchError(
-            f"{name} [{', '.join(map(str, tensor.shape))}] has strides {tensor.stride()}: "
-            "slots overlap"
-        )

@@ -29,6 +29,7 @@ from boleir.runtime.arguments import (
     named,
 )
 from boleir.runtime.call_records import BoundTrees, Checked, Factors, Prepared, new_factors
+from boleir.runtime.deferred import attach
 from boleir.runtime.formats import formats, same_formats
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
@@ -44,7 +45,8 @@ SCRATCH = (
 )  # fmt: skip
 ROW_PLANES = SCRATCH.index("rows")
 """The buffer whose rows tell how many nodes fit."""
-POOL = ("state", "window")
+POOL = ("state", "window", "recorded", "pending")
+POOL_STRIDES = ("state_stride", "window_stride", "recorded_stride")
 
 _ADDRESS = torch.Tensor.data_ptr
 
@@ -71,8 +73,8 @@ class Verification:
         self._out_dtype: torch.dtype = getattr(torch, face.out_dtype)
         tensors = (*self._names, "slots", "out", *TREE, *SCRATCH, *POOL)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
-        names = (*tensors, *strides, "state_stride", "window_stride", "out_stride", "capacity")
-        kernels = [x for x in face.stages if x != "commit" and (stages is None or x in stages)]
+        names = (*tensors, *strides, *POOL_STRIDES, "out_stride", "capacity")
+        kernels = [x for x in face.verifying if stages is None or x in stages]
         self._stages = [program.bind(name, names) for name in kernels]
         self._tensor_names = tensors
         self._row = itemgetter(*(tensors.index(name) for name in face.table))
@@ -164,6 +166,8 @@ class Verification:
             trees = self._bind_tree(tree)
         check_workspace(self._face, workspace, tree)
         scratch = workspace.layer(layer)
+        if self._face.recorded and isinstance(pool_layer, PoolLayer):
+            attach(self._face, pool_layer)
         tensors = (*given, slots) if out is None else (*given, slots, out)
         try:
             key = (id(self), trees.key, id(pool_layer), len(inputs), *formats(tensors))
@@ -306,6 +310,8 @@ class Verification:
         assert tree is not None
         call = self._check_tensors(tree, given, slots, out)
         check_pool(face, pool_layer, device)
+        if not face.recorded:
+            pool_layer.require_flushed()
         if not self._interpreted and any(x & 15 for x in pool_layer.pointers):
             raise misaligned(POOL, pool_layer.tensors)
         out_stride = face.value_heads * face.d_v

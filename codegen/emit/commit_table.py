@@ -5,7 +5,7 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.writer import Writer
 
-_ELEMENTS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_ELEMENTS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "i32": "int32"}
 
 
 def table_columns(context: Context) -> tuple[str, ...]:
@@ -19,6 +19,8 @@ def table_columns(context: Context) -> tuple[str, ...]:
     columns += ["window"] if plan.mixed else []
     if context.schedule.commit == "factors" and plan.pairs:
         columns.append("unknowns")
+    if context.schedule.commit == "deferred":
+        columns += ["recorded", "pending"]
     return tuple(columns)
 
 

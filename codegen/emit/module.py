@@ -11,6 +11,7 @@ import textwrap
 
 from boleir.codegen.emit.blocked import folded_slots
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.deferred import pending_counts, recorded_channels, recorded_places
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handed_names
 from boleir.codegen.emit.key_vectors import (
     columns,
@@ -110,6 +111,8 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
             "unknowns",
             f"fp32 [{len(plan.pairs)}, capacity, {heads * shapes.width(plan.unknown)}]: U",
         ),
+        ("recorded", _recorded(context)),
+        ("pending", f"int32 [slots, {pending_counts(context)}], recorded tokens left to walk"),
         ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
     ]
@@ -139,6 +142,15 @@ def _planes(context: Context) -> list[str]:
     names = [s.name for s in plan.scalars]
     names += [*context.path_planes, *context.walk_planes]
     return names + (list(handed_names(context)) if context.schedule.folds else [])
+
+
+def _recorded(context: Context) -> str:
+    """Shape and meaning of the tokens that deferred commits keep."""
+    if context.schedule.commit != "deferred":
+        return ""
+    named = (f"{item.hint or item.name} at {at}" for item, at in recorded_places(context).items())
+    shape = f"[slots, positions, {recorded_channels(context)}]"
+    return f"{context.dtype} {shape}, tokens of the accepted path: {', '.join(named)}"
 
 
 def _signals(context: Context) -> str:
@@ -258,5 +270,6 @@ def _constants(context: Context) -> list[_Entry]:
         "NODE_BLOCKS": blocks(schedule, shapes),
         "KEPT_CHANNELS": context.plan.kept_channels,
         "PASSING_CHANNELS": context.plan.conv_channels - context.plan.kept_channels,
+        "RECORDED": recorded_channels(context),
     }
     return [(name, f"{name} = tl.constexpr({value})") for name, value in values.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boleir.codegen.emit.deferred import load_advanced
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import Tiles
@@ -13,8 +14,12 @@ def load_state(tiles: Tiles) -> list[str]:
     w, c = tiles.writer, tiles.context
     w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
     pool, stride = w.arg("state", "*" + c.state_dtype), w.arg("state_stride", "i64")
-    row = "(head * D_V + value)[:, None] * D_K"
-    w.let("state_rows", f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride} + {row}")
+    held = f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride}"
+    if c.schedule.commit == "deferred":
+        w.let("state_row", f"{held} + (head * D_V + value) * D_K")
+        if load_advanced(tiles, "state_row"):
+            return ["state_tile"]
+    w.let("state_rows", f"{held} + (head * D_V + value)[:, None] * D_K")
     names = []
     for chunk in range(c.key_chunks):
         key = tiles.key_name(chunk)

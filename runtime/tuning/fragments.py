@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import COMMITS, FUSIONS, GATES, ORIENTATIONS, PATH_SUMS, SOLVERS
+from boleir.codegen.schedule import FUSIONS, GATES, ORIENTATIONS, PATH_SUMS, SOLVERS
 
 Chosen = Mapping[str, Any]
 """The fields that were decided before this one."""
@@ -111,7 +111,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
     "orientation": choice(ORIENTATIONS, _orients),
     "stages": powers(1, 2, 1, _loops),
-    "commit": choice(COMMITS, _fused),
+    "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
     "factor_warps": powers(1, 8, 4, _several),
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),

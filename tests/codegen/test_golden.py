@@ -21,6 +21,7 @@ CHAIN = tuple(range(-1, 7))
 MODULES: dict[str, tuple[str, Shapes]] = {
     "gdn_fused_16": ("gdn", Shapes(*QWEN, 16, 5)),
     "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
+    "gdn_deferred_64": ("gdn", Shapes(*QWEN, 64, 8)),
     "gdn_blocked_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
     "iplr_blocked_128": ("iplr", Shapes(4, 4, 64, 64, 128, 4)),
     "gated_delta_product_looped_128": ("gated_delta_product", Shapes(4, 8, 64, 64, 128, 4)),
@@ -41,7 +42,8 @@ MODULES: dict[str, tuple[str, Shapes]] = {
 }
 """A name that is not the library's is one of the recurrences for the staged schedule."""
 JOINED = Schedule(fusion="joined", solver="inverse", gates="inline")
-SCHEDULES = {"gated_delta_rule_joined_64": JOINED}
+DEFERRED = Schedule(fusion="split", solver="inverse", commit="deferred")
+SCHEDULES = {"gated_delta_rule_joined_64": JOINED, "gdn_deferred_64": DEFERRED}
 """Schedules that are no defaults."""
 
 

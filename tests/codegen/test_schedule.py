@@ -101,6 +101,7 @@ def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None
         ),
         ({"node_block": 32, "gates": "inline"}, "gates must be prepare"),
         ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
+        ({"fusion": "staged", "commit": "deferred"}, "staged is for updates from the right"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
         (
             {"fusion": "split", "solver": "inverse", "orientation": "nodes"},
@@ -124,6 +125,19 @@ def test_impossible_schedules_are_refused(fields: dict[str, Any], message: str) 
 def test_schedules_must_fit_the_recurrence(name: str, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSchedule, match=message):
         validate(replace(GOOD, **fields), plan_of(name), SHAPES)
+
+
+def test_commits_are_deferred_only_where_each_program_reads_the_state_once() -> None:
+    deferred = replace(GOOD, commit="deferred")
+    validate(deferred, plan_of("gdn"), SHAPES)
+    with pytest.raises(InvalidSchedule, match=r"commit deferred .* up to 64 nodes, not for 65"):
+        validate(deferred, plan_of("gdn"), replace(SHAPES, max_nodes=65))
+    walked = replace(deferred, fusion="walked")
+    with pytest.raises(InvalidSchedule, match=r"commit deferred .* not for walked"):
+        validate(walked, plan_of("kda"), SHAPES)
+    staged = replace(deferred, fusion="staged")
+    with pytest.raises(InvalidSchedule, match="commit must be replay, not deferred"):
+        validate(staged, plan_of("gated_oja"), SHAPES)
 
 
 def test_node_blocks_beyond_the_tree_are_refused() -> None:

@@ -293,7 +293,7 @@ class Trial:
         )
         self.made.kernel.commit(
             factors, accepted, batch.pool, batch.slot_tensor(), target_slots=targets,
-            track_nodes=nodes, track_slots=tracks,
+            track_nodes=nodes, track_slots=tracks, now=True,
         )  # fmt: skip
         for b, spec in enumerate(self.requests):
             request = batch.samples[b]

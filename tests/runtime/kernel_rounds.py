@@ -48,7 +48,7 @@ def play(made: Harness, count: int, *, nodes: int = 9, seed: int = 0) -> dict[st
             poison(space.layer(layer).tensors)
             batch = made.batch(trees, SLOTS, samples=list(requests), pool_slots=4)
             if turn % 2:
-                _spoil(batch.inputs, made, batch.cu, trees, accepted)
+                spoil(batch.inputs, made, batch.cu, trees, accepted)
             slots = batch.slot_tensor()
             out, factors = made.kernel.verify(
                 tree, batch.inputs, pool.layer(layer), slots, workspace=space, layer=layer
@@ -60,6 +60,10 @@ def play(made: Harness, count: int, *, nodes: int = 9, seed: int = 0) -> dict[st
                 worst["output"] = max(worst["output"], error)
         ends = torch.tensor(accepted, dtype=torch.int32, device=tree.device)
         made.kernel.commit(found, ends, pool, slots)
+        if turn % 3 == 2 or turn == count - 1:
+            made.kernel.flush(pool)  # where commits are deferred
+        elif made.kernel.interface.recorded:
+            continue
         for (layer, b), request in known.items():
             state = pool.layer(layer).state[SLOTS[b]].double().cpu().numpy().transpose(0, 2, 1)
             error = float(node_errors(state[None], request.state[None])[0])
@@ -101,7 +105,7 @@ def _path(tree: tuple[int, ...], node: int) -> list[int]:
     return path
 
 
-def _spoil(
+def spoil(
     inputs: dict[str, torch.Tensor],
     made: Harness,
     cu: list[int],

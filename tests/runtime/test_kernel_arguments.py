@@ -358,6 +358,32 @@ def _round(call: Call, layers: int = 2) -> list[Any]:
     return found
 
 
+def test_a_deferred_commit_is_one_launch_and_so_is_a_flush() -> None:
+    call = Call(*recorded(commit="deferred"))
+    assert call.kernel.interface.verifying == ("prepare", "verify")
+    factors = _round(call)
+    accepted = torch.zeros(3, dtype=INT)
+    call.kernel.flush(call.pool)
+    assert not call.program.launches  # nothing has been recorded
+    call.kernel.commit(factors, accepted, call.pool, call.slots)
+    call.kernel.commit(factors, accepted, call.pool, call.slots, now=True)
+    call.kernel.flush(call.pool)
+    call.kernel.flush(call.pool.layer(1), call.slots)
+    launches = call.program.launches
+    assert [x[:3] for x in launches] == [
+        ("record", 3, 2), ("commit", 3, 2), ("flush", 4, 2), ("flush", 3, 1)
+    ]  # fmt: skip
+    face, values = call.kernel.interface, launches[2][3]
+    assert values["slots"].tolist() == [0, 1, 2, 3]
+    table = values["table"][: 2 * len(face.table)].view(2, -1)
+    row = dict(zip(face.table, table[1].tolist(), strict=True))
+    layer = call.pool.layer(1)
+    assert layer.recorded is not None and layer.recorded.shape == (4, 4, face.recorded_channels)
+    assert row["recorded"] == layer.recorded.data_ptr()
+    assert row["A_log"] == call.inputs["A_log"].data_ptr()
+    assert values["recorded_stride"] == layer.recorded.stride(0)
+
+
 def test_one_launch_commits_all_layers(call: Call) -> None:
     factors = _round(call)
     accepted = torch.zeros(3, dtype=INT)
