@@ -61,7 +61,7 @@ def test_a_pool_adopts_views_with_slots_far_apart() -> None:
     engine = torch.zeros(7, 3, 4, 6, 5)  # slots outermost: one layer is a strided view
     pool = StatePool.adopt(engine.transpose(0, 1))
     layer = pool.layer(2)
-    assert layer.strides == (3 * 4 * 6 * 5, 0)
+    assert layer.strides == (3 * 4 * 6 * 5, 0, 0)
     assert layer.window is None
     pool.write(6, torch.ones(3, 4, 6, 5))
     assert engine[6].all()

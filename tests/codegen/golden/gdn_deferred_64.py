@@ -93,7 +93,7 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, head
     state          fp32 [slots, 32, 128, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [9, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g, out_row, erase_row
+    rows           fp32 [8, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, out_row, erase_row
     folded         bf16 [B, 32, 1, 2, 64, 64]: C (I+G)^-1 in pieces
     recorded       bf16 [slots, positions, 6208], tokens of the accepted path: a at 0, b at 32, k at 64, v at
                    2112
@@ -131,179 +131,33 @@ RECORDED = tl.constexpr(6208)
 
 @triton.jit
 def prepare(
-    cu_nodes, q, q_stride, slots, window, window_stride, near, conv_weight, passing, rows, capacity, k,
-    k_stride, mixed, v, v_stride, ancestors, a, a_stride, b, b_stride, A_log, dt_bias,
+    cu_nodes, a, a_stride, b, b_stride, capacity, rows, A_log, dt_bias, ancestors, conv_weight, slots, window,
+    window_stride, q, q_stride, passing, near, k, k_stride, mixed, v, v_stride,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
-    unit = program % 96
-    node_block = program // 96 % 4
-    request = program // 384
+    task = program % 272
+    request = program // 272
     tl.extra.cuda.gdc_wait()
     # after the wait: a kernel that starts early knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
-    node = node_block * 16 + tl.arange(0, 16)
-    inside = node < count
-    row = first + node
-    if unit < 16:
-        # q: convolution, then silu
-        channel = tl.arange(0, 128)
-        column = unit * 128 + channel
-        live = channel < 128
-        exists = inside[:, None] & live[None, :]
-        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_row = window + slot * window_stride + column * 3
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
-        own = tl.load(q + row[:, None] * q_stride + column[None, :], mask=exists, other=0.0)
-        weight_0 = tl.load(conv_weight + column * 4 + 3, mask=live, other=0.0).to(tl.float32)
-        weight_1 = tl.load(conv_weight + column * 4 + 2, mask=live, other=0.0).to(tl.float32)
-        weight_2 = tl.load(conv_weight + column * 4 + 1, mask=live, other=0.0).to(tl.float32)
-        weight_3 = tl.load(conv_weight + column * 4, mask=live, other=0.0).to(tl.float32)
-        in_tree = exists & (near_0 >= 0)[:, None]
-        tap_0 = tl.load(q + (first + near_0)[:, None] * q_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_1 >= 0)[:, None]
-        tap_1 = tl.load(q + (first + near_1)[:, None] * q_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_2 >= 0)[:, None]
-        tap_2 = tl.load(q + (first + near_2)[:, None] * q_stride + column[None, :], mask=in_tree, other=0.0)
-        old_0 = tl.load(window_row + 2, mask=live, other=0.0).to(tl.float32)
-        old_1 = tl.load(window_row + 1, mask=live, other=0.0).to(tl.float32)
-        old_2 = tl.load(window_row, mask=live, other=0.0).to(tl.float32)
-        total = weight_0[None, :] * own.to(tl.float32)
-        total = total + weight_1[None, :] * tap_0.to(tl.float32)
-        total = total + weight_2[None, :] * tap_1.to(tl.float32)
-        total = total + weight_3[None, :] * tap_2.to(tl.float32)
-        # a short path goes on in the committed window
-        in_tree = (near_0 >= 0).to(tl.int32) + (near_1 >= 0).to(tl.int32) + (near_2 >= 0).to(tl.int32)
-        window_2 = weight_3 * old_0
-        window_1 = weight_2 * old_0 + weight_3 * old_1
-        window_0 = weight_1 * old_0 + weight_2 * old_1 + weight_3 * old_2
-        total = (total + tl.where((in_tree == 0)[:, None], window_0[None, :],
-            tl.where((in_tree == 1)[:, None], window_1[None, :],
-            tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
-        total = total / (1.0 + tl.exp(-total))
-        stored = total.to(passing.dtype.element_ty)
-        tl.store(passing + row[:, None] * PASSING_CHANNELS + column[None, :], stored, mask=exists)
-        value = stored.to(tl.float32)
-        # norm_q: gdn.bole:10
-        square_q = tl.sum(value * value, axis=1)
-        norm_q = tl.rsqrt(square_q + 1e-06)
-        tl.store(rows + (2 * VALUE_HEADS + unit) * capacity + row, norm_q, mask=inside)
-    if (unit >= 16) & (unit < 32):
-        # k: convolution, then silu
-        channel = tl.arange(0, 128)
-        column = (unit - 16) * 128 + channel
-        packed = 2048 + column
-        live = channel < 128
-        exists = inside[:, None] & live[None, :]
-        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_row = window + slot * window_stride + packed * 3
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
-        own = tl.load(k + row[:, None] * k_stride + column[None, :], mask=exists, other=0.0)
-        weight_0 = tl.load(conv_weight + packed * 4 + 3, mask=live, other=0.0).to(tl.float32)
-        weight_1 = tl.load(conv_weight + packed * 4 + 2, mask=live, other=0.0).to(tl.float32)
-        weight_2 = tl.load(conv_weight + packed * 4 + 1, mask=live, other=0.0).to(tl.float32)
-        weight_3 = tl.load(conv_weight + packed * 4, mask=live, other=0.0).to(tl.float32)
-        in_tree = exists & (near_0 >= 0)[:, None]
-        tap_0 = tl.load(k + (first + near_0)[:, None] * k_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_1 >= 0)[:, None]
-        tap_1 = tl.load(k + (first + near_1)[:, None] * k_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_2 >= 0)[:, None]
-        tap_2 = tl.load(k + (first + near_2)[:, None] * k_stride + column[None, :], mask=in_tree, other=0.0)
-        old_0 = tl.load(window_row + 2, mask=live, other=0.0).to(tl.float32)
-        old_1 = tl.load(window_row + 1, mask=live, other=0.0).to(tl.float32)
-        old_2 = tl.load(window_row, mask=live, other=0.0).to(tl.float32)
-        total = weight_0[None, :] * own.to(tl.float32)
-        total = total + weight_1[None, :] * tap_0.to(tl.float32)
-        total = total + weight_2[None, :] * tap_1.to(tl.float32)
-        total = total + weight_3[None, :] * tap_2.to(tl.float32)
-        # a short path goes on in the committed window
-        in_tree = (near_0 >= 0).to(tl.int32) + (near_1 >= 0).to(tl.int32) + (near_2 >= 0).to(tl.int32)
-        window_2 = weight_3 * old_0
-        window_1 = weight_2 * old_0 + weight_3 * old_1
-        window_0 = weight_1 * old_0 + weight_2 * old_1 + weight_3 * old_2
-        total = (total + tl.where((in_tree == 0)[:, None], window_0[None, :],
-            tl.where((in_tree == 1)[:, None], window_1[None, :],
-            tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
-        total = total / (1.0 + tl.exp(-total))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * KEPT_CHANNELS + column[None, :], stored, mask=exists)
-        value = stored.to(tl.float32)
-        # norm_k: gdn.bole:11
-        square_k = tl.sum(value * value, axis=1)
-        norm_k = tl.rsqrt(square_k + 1e-06)
-        tl.store(rows + (VALUE_HEADS + unit - 16) * capacity + row, norm_k, mask=inside)
-    if (unit >= 32) & (unit < 64):
-        # v: convolution, then silu
-        channel = tl.arange(0, 128)
-        column = (unit - 32) * 128 + channel
-        packed = 4096 + column
-        live = channel < 128
-        exists = inside[:, None] & live[None, :]
-        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_row = window + slot * window_stride + packed * 3
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
-        own = tl.load(v + row[:, None] * v_stride + column[None, :], mask=exists, other=0.0)
-        weight_0 = tl.load(conv_weight + packed * 4 + 3, mask=live, other=0.0).to(tl.float32)
-        weight_1 = tl.load(conv_weight + packed * 4 + 2, mask=live, other=0.0).to(tl.float32)
-        weight_2 = tl.load(conv_weight + packed * 4 + 1, mask=live, other=0.0).to(tl.float32)
-        weight_3 = tl.load(conv_weight + packed * 4, mask=live, other=0.0).to(tl.float32)
-        in_tree = exists & (near_0 >= 0)[:, None]
-        tap_0 = tl.load(v + (first + near_0)[:, None] * v_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_1 >= 0)[:, None]
-        tap_1 = tl.load(v + (first + near_1)[:, None] * v_stride + column[None, :], mask=in_tree, other=0.0)
-        in_tree = exists & (near_2 >= 0)[:, None]
-        tap_2 = tl.load(v + (first + near_2)[:, None] * v_stride + column[None, :], mask=in_tree, other=0.0)
-        old_0 = tl.load(window_row + 2, mask=live, other=0.0).to(tl.float32)
-        old_1 = tl.load(window_row + 1, mask=live, other=0.0).to(tl.float32)
-        old_2 = tl.load(window_row, mask=live, other=0.0).to(tl.float32)
-        total = weight_0[None, :] * own.to(tl.float32)
-        total = total + weight_1[None, :] * tap_0.to(tl.float32)
-        total = total + weight_2[None, :] * tap_1.to(tl.float32)
-        total = total + weight_3[None, :] * tap_2.to(tl.float32)
-        # a short path goes on in the committed window
-        in_tree = (near_0 >= 0).to(tl.int32) + (near_1 >= 0).to(tl.int32) + (near_2 >= 0).to(tl.int32)
-        window_2 = weight_3 * old_0
-        window_1 = weight_2 * old_0 + weight_3 * old_1
-        window_0 = weight_1 * old_0 + weight_2 * old_1 + weight_3 * old_2
-        total = (total + tl.where((in_tree == 0)[:, None], window_0[None, :],
-            tl.where((in_tree == 1)[:, None], window_1[None, :],
-            tl.where((in_tree == 2)[:, None], window_2[None, :], 0.0))))
-        total = total / (1.0 + tl.exp(-total))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(mixed + row[:, None] * KEPT_CHANNELS + 2048 + column[None, :], stored, mask=exists)
-        value = stored.to(tl.float32)
-        guard_v = tl.sum(value * value, axis=1)
-        tl.store(rows + (3 * VALUE_HEADS + unit - 32) * capacity + row, guard_v, mask=inside)
-    if unit >= 64:
-        # row scalars of one value head
-        head = unit - 64
-        key_head = head // GROUP
-        key = tl.arange(0, B_K)
-        word_0 = tl.load(ancestors + row, mask=inside, other=0)
+    if task < 16:
+        # row scalars, sums along the paths of some value heads
+        lane = tl.arange(0, 128)
+        unit = (task) * 2 + lane // 64
+        node = lane % 64
+        inside = node < count
+        row = first + node
+        head = unit
         a_rows = a + first * a_stride + head
         a_step = a_stride.to(tl.int32)
         a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
-        q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
-        q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
-            other=0.0)
-        k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
-        k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
-            other=0.0)
         # beta: gdn.bole:13
         beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
         tl.store(rows + head * capacity + row, beta, mask=inside)
@@ -319,27 +173,198 @@ def prepare(
             * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
         g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
         g = tl.where(g < -4096.0, -4096.0, g)
-        c = tl.zeros([16], tl.float32)
-        c_rest = tl.zeros([16], tl.float32)
-        node_path = tl.arange(0, 64)
-        inside_path = node_path < count
-        a_row_path = tl.load(a_rows + node_path * a_step, mask=inside_path, other=0.0).to(tl.float32)
-        softplus_argument_2 = a_row_path + dt_bias_head
-        softplus_a_path = tl.where(softplus_argument_2 > 20.0, softplus_argument_2,
-            tl.where(softplus_argument_2 > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument_2, 20.0))),
-            tl.exp(softplus_argument_2)
-            * (1.0 - tl.exp(softplus_argument_2)
-            * (0.5 - tl.exp(softplus_argument_2) * (0.3333333333 - 0.25 * tl.exp(softplus_argument_2))))))
-        g_path = tl.where(inside_path, -(exp_A_log * softplus_a_path), 0.0) * 1.4426950408889634
-        g_path = tl.where(g_path < -4096.0, -4096.0, g_path)
-        g_eighths = tl.floor(g_path * 8.0 + 0.5) * 0.125
-        g_rest = g_path - g_eighths
-        on_path = ((word_0[:, None] >> node_path.to(tl.int64)[None, :]) & 1) != 0
-        c = c + tl.sum(tl.where(on_path, g_eighths[None, :], 0.0), axis=1)
-        c_rest = c_rest + tl.sum(tl.where(on_path, g_rest[None, :], 0.0), axis=1)
+        c = tl.floor(g * 8.0 + 0.5) * 0.125
+        c_rest = g - c
+        # without the bit below the highest, rounding to a float keeps the exponent
+        own = 1 << (node & 63).to(tl.int64)
+        left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+        parent = tl.where(left_0 != 0,
+            ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127, -1)
+        link = tl.where(parent < 0, -1, lane - node + parent)
+        for _ in tl.static_range(4):
+            linked = link >= 0
+            end = tl.maximum(link, 0)
+            c = c + tl.where(linked, tl.gather(c, end, axis=0), 0.0)
+            c_rest = c_rest + tl.where(linked, tl.gather(c_rest, end, axis=0), 0.0)
+            link = tl.where(linked, tl.gather(link, end, axis=0), -1)
         tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
-        tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
+    if (task >= 16) & (task < 80):
+        # q: convolution, then silu
+        unit = (task - 16) % 16
+        node = (task - 16) // 16 * 16 + tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        channel = tl.arange(0, 128)
+        packed = unit * 128
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        from_rows = q + first * q_stride + unit * 128
+        from_step = q_stride.to(tl.int32)
+        to_rows = passing + first * PASSING_CHANNELS + unit * 128
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
+            other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(passing.dtype.element_ty)
+        tl.store(to_rows + ((node * PASSING_CHANNELS)[:, None] + channel[None, :]), stored,
+            mask=inside[:, None])
+        value = stored.to(tl.float32)
+        # norm_q: gdn.bole:10
+        square_q = tl.sum(value * value, axis=1)
+        norm_q = tl.rsqrt(square_q + 1e-06)
+        tl.store(rows + (2 * VALUE_HEADS + unit) * capacity + row, norm_q, mask=inside)
+    if (task >= 80) & (task < 144):
+        # k: convolution, then silu
+        unit = (task - 80) % 16
+        node = (task - 80) // 16 * 16 + tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        channel = tl.arange(0, 128)
+        packed = 2048 + unit * 128
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        from_rows = k + first * k_stride + unit * 128
+        from_step = k_stride.to(tl.int32)
+        to_rows = mixed + first * KEPT_CHANNELS + unit * 128
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
+            other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(mixed.dtype.element_ty)
+        tl.store(to_rows + ((node * KEPT_CHANNELS)[:, None] + channel[None, :]), stored, mask=inside[:, None])
+        value = stored.to(tl.float32)
+        # norm_k: gdn.bole:11
+        square_k = tl.sum(value * value, axis=1)
+        norm_k = tl.rsqrt(square_k + 1e-06)
+        tl.store(rows + (VALUE_HEADS + unit) * capacity + row, norm_k, mask=inside)
+    if (task >= 144) & (task < 272):
+        # v: convolution, then silu
+        unit = (task - 144) % 32
+        node = (task - 144) // 32 * 16 + tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        channel = tl.arange(0, 128)
+        packed = 4096 + unit * 128
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        from_rows = v + first * v_stride + unit * 128
+        from_step = v_stride.to(tl.int32)
+        to_rows = mixed + first * KEPT_CHANNELS + 2048 + unit * 128
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
+            other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(mixed.dtype.element_ty)
+        tl.store(to_rows + ((node * KEPT_CHANNELS)[:, None] + channel[None, :]), stored, mask=inside[:, None])
+        value = stored.to(tl.float32)
+        guard_v = tl.sum(value * value, axis=1)
+        tl.store(rows + (3 * VALUE_HEADS + unit) * capacity + row, guard_v, mask=inside)
 
 
 @triton.jit
@@ -388,10 +413,10 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     scaled_norm_q = 0.08838834764831843 * norm_q
     poisoned = (word & bad) != 0
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest) * scaled_norm_q),
         mask=inside)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
 
     # G (with a minus sign) and C
@@ -564,9 +589,9 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
