@@ -208,11 +208,11 @@ def _planes(lowered: Lowered) -> int:
 def _folded(lowered: Lowered) -> tuple[int, str]:
     from boleir.codegen.emit.blocked import folded_slots
     from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
-    from boleir.codegen.emit.staged import gram_count
+    from boleir.codegen.emit.staged import path_entries
 
     context, shapes = lowered.context, lowered.shapes
     if context.schedule.fusion == "staged":
-        return shapes.value_heads * gram_count(lowered.plan) * shapes.max_nodes**2, "fp32"
+        return shapes.value_heads * path_entries(lowered.plan, shapes), "fp32"
     if not context.schedule.folds:
         return 0, "fp32"
     tiles = folded_slots(context) if context.blocks > 1 else folded_tiles(context)

@@ -190,10 +190,10 @@ _RESERVED = frozenset(
     """
     RECORDED channels pending recorded recorded_stride steps tokens value_head
     B_K B_V COLUMNS D_K D_V GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
-    PASSING_CHANNELS VALUE_HEADS VALUE_TILES tl triton accepted ancestors batch capacity
-    conv_weight cu_nodes decayed depths folded mixed near out out_stride passing products rows
-    signals slots state state_stride table target_slots track_nodes track_slots unknowns
-    vectors window window_stride
+    PASSING_CHANNELS PATH VALUE_HEADS VALUE_TILES tl triton accepted ancestors batch capacity
+    conv_weight cu_nodes decayed depths folded mixed near out out_stride passing precise_exp
+    products rows signals slots state state_stride table target_slots track_nodes track_slots
+    unknowns vectors window window_stride
     """.split()  # noqa: SIM905
 )
 """Names with a meaning of their own in emitted modules: inputs must not take them."""

@@ -398,12 +398,13 @@ def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footpri
     """Least needs of one program of the unknowns kernel, or of the value kernel where those are
     more."""
     channels = unknown_tile(schedule, plan)
-    nodes, walking = schedule.node_block, 16
+    nodes, walking = schedule.node_block, min(32, padded(shapes.max_nodes))
+    chunk = shapes.d_k if plan.key_decay is not None else min(32, shapes.d_k)
     kept = len(plan.pairs) + sum(pair.gain is not None for pair in plan.pairs)
-    kept += 3 if plan.unknown_log_decay is not None else 1
-    unknowns = nodes * channels * kept + 64 * (nodes + channels) if plan.pairs else 0
-    values = walking * (2 * padded(shapes.d_k) + 3 * schedule.b_v) + schedule.b_v * shapes.d_k
-    operand = max(64 * max(nodes, channels), max(walking, schedule.b_v) * padded(shapes.d_k))
+    kept += 2 if plan.unknown_log_decay is not None else 0
+    unknowns = nodes * channels * kept + 32 * (nodes + channels) if plan.pairs else 0
+    values = walking * (2 * padded(shapes.d_k) + 3 * schedule.b_v) + schedule.b_v * chunk
+    operand = max(32 * max(nodes, channels), max(walking, schedule.b_v) * chunk)
     return Footprint(
         shared=operand * STAGED_BYTES[schedule.precision],
         live=max(unknowns, values),
@@ -465,11 +466,12 @@ def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
 
 
 def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:
-    """Tiles of a few thousand entries: a tile of right sides and one of decays live in registers
-    while nodes have their turns."""
+    """Large tiles: vectors of ancestors are read once for all channels of a tile, and the state by
+    few programs."""
     nodes = min(64, padded(shapes.max_nodes))
     return Schedule(
-        fusion="staged", b_v=min(32, padded(shapes.d_v)), b_k=min(32, padded(shapes.d_k)),
+        fusion="staged", b_v=min(64 if plan.right else 32, padded(shapes.d_v)),
+        b_k=min(64, padded(shapes.d_k)),
         node_block=nodes, gates="prepare", warps=4, factor_warps=4,
     )  # fmt: skip
 

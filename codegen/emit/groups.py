@@ -24,21 +24,23 @@ OWN, OTHER = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class GroupContext(Context):
-    """Names of the second group end in `other`."""
+    """Names of the second group end in `other`, those of the first in `own` if that is given."""
 
     other: str
+    own: str = ""
 
     def block(self, stem: str, number: int) -> str:
-        """`stem`, marked when it belongs to the second group."""
-        return f"{stem}_{self.other}" if number == OTHER else stem
+        """`stem`, marked by the group it belongs to."""
+        mark = self.other if number == OTHER else self.own
+        return f"{stem}_{mark}" if mark else stem
 
 
-def grouped(context: Context, other: str, nodes: int, b_k: int) -> GroupContext:
+def grouped(context: Context, other: str, nodes: int, b_k: int, own: str = "") -> GroupContext:
     """The context of a program with `nodes` nodes of its own and key chunks of `b_k`; nodes on
     rows."""
     schedule = replace(context.schedule, node_block=nodes, b_k=b_k, orientation="nodes")
     shapes = replace(context.shapes, max_nodes=nodes, max_depth=0, parents=None)
-    return GroupContext(context.plan, shapes, schedule, other)
+    return GroupContext(context.plan, shapes, schedule, other, own)
 
 
 class GroupTiles(Tiles):

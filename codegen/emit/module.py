@@ -21,7 +21,7 @@ from boleir.codegen.emit.key_vectors import (
     vector_planes,
 )
 from boleir.codegen.emit.prepare import planes
-from boleir.codegen.emit.staged import plane_names, plane_sizes, sources
+from boleir.codegen.emit.staged import gram_count, path_length, plane_names, plane_sizes
 from boleir.codegen.emit.writer import EmittedKernel
 from boleir.codegen.schedule import blocks
 
@@ -163,8 +163,9 @@ def _folded(context: Context) -> str:
     heads, block = context.shapes.value_heads, context.schedule.node_block
     if context.schedule.fusion == "staged":
         plan, nodes = context.plan, context.shapes.max_nodes
-        shape = f"{len(plan.pairs)}, {len(sources(plan))}, {nodes}, {nodes}"
-        return f"fp32 [B, {heads}, {shape}]: G by pair, source, ancestor and node"
+        shape = f"{gram_count(plan)} + 1, {nodes}, {path_length(context.shapes)}"
+        what = "G by pair and source, last the numbers of ancestors; by node and step up its path"
+        return f"fp32 [B, {heads}, {shape}]: {what}"
     pieces = f"{folded_pieces(context)}, {block}, {block}"
     if context.schedule.folds and context.blocks > 1:
         shape = f"{folded_slots(context)}, {pieces}"
@@ -239,7 +240,8 @@ def _staged_variables(context: Context) -> list[_Entry]:
         ("left_x", "bits of the ancestors that a walk has not reached yet"),
         ("passed", "product of the decays of the nodes that a walk has passed"),
         ("passed_above", "the same without the decay of the node that walks"),
-        ("x_source", "x of node j, whose turn it is"),
+        ("x_source", "x of the ancestors of node j, whose turn it is"),
+        ("seen", "what the ancestors of a node take out of its right side"),
         ("share_x", "C: how much of what a node wrote another one reads"),
     ]
     if context.plan.unknown_log_decay is not None:
@@ -258,6 +260,7 @@ def _constants(context: Context) -> list[_Entry]:
     shapes, schedule = context.shapes, context.schedule
     values = {
         "MAX_NODES": shapes.max_nodes,
+        "PATH": path_length(shapes),
         "NODE_BLOCK": schedule.node_block,
         "VALUE_HEADS": shapes.value_heads,
         "GROUP": shapes.group,

@@ -3,13 +3,14 @@
 Then no inverse of one matrix per head gives the readout: the unknowns themselves are needed.
 
     factors    walks: G without decays of the unknowns, vectors that read S_pre times their decays
-    unknowns   tiles of the unknowns' channels: (I + G) U = R, node after node
+    unknowns   tiles of the unknowns' channels: (I + G) U = R, each node from its ancestors
     values     walks: o_i from S_pre and from what the ancestors wrote, U included
 
 Without erase/write pairs only the last is there. Right acting, all of this describes S^T: vectors
 are written along values, and the unknowns are key vectors. What the kernels hand on:
 
-    folded     [requests, heads, pairs, sources, MAX_NODES (ancestor), MAX_NODES (node)]: G
+    folded     [requests, heads] of planes [MAX_NODES (node), PATH (steps up its path)]: G for every
+               pair and source, then the numbers of the ancestors
     vectors    [requests, heads] of planes: erase vectors times decays [MAX_NODES, written side],
                then sums of the logarithms of decays [MAX_NODES, side of the unknowns]
     unknowns   [pairs, nodes, heads * side of the unknowns]: U
@@ -18,11 +19,14 @@ are written along values, and the unknowns are key vectors. What the kernels han
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.groups import GroupTiles
+from boleir.codegen.emit.groups import OWN, GroupTiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.request import Shapes
 from boleir.ir import Expr, Kind
 
+TOGETHER = 16
+"""Ancestors of a node whose unknowns are read at the same time."""
 UNROLLED = 32
 """Channels of the written side in one product with the state."""
 
@@ -35,8 +39,19 @@ def sources(plan: Plan) -> tuple[tuple[Operand, Expr | None], ...]:
 
 
 def gram_count(plan: Plan) -> int:
-    """Matrices [MAX_NODES, MAX_NODES] of G per request and head."""
+    """Planes of G per request and head."""
     return len(plan.pairs) * len(sources(plan))
+
+
+def path_length(shapes: Shapes) -> int:
+    """Room for the ancestors of a node, in whole groups of those that are read together."""
+    most = max(1, min(shapes.max_depth, shapes.max_nodes - 1))
+    return -(-most // TOGETHER) * TOGETHER
+
+
+def path_entries(plan: Plan, shapes: Shapes) -> int:
+    """Entries of `folded` per request and head."""
+    return (gram_count(plan) + 1) * shapes.max_nodes * path_length(shapes) if plan.pairs else 0
 
 
 def sum_times(plan: Plan) -> tuple[bool, ...]:
@@ -65,18 +80,22 @@ def plane_names(context: Context) -> list[str]:
     return names
 
 
-def gram_rows(tiles: GroupTiles) -> str:
-    """Where G of the program's request and head begins; a name."""
-    count = gram_count(tiles.whole.plan)
-    size = f"({f'{count} * ' if count > 1 else ''}MAX_NODES * MAX_NODES)"
-    at = f"{tiles.writer.arg('folded', '*fp32')} + {_program_head()} * {size}"
-    return tiles.writer.let("gram_rows", at)
+def place_paths(tiles: GroupTiles) -> None:
+    """Bind the address of the planes along paths of the program's request and head."""
+    size = gram_count(tiles.whole.plan) + 1
+    at = f"{tiles.writer.arg('folded', '*fp32')} + {_program_head()} * ({size} * MAX_NODES * PATH)"
+    tiles.writer.let("path_rows", at)
 
 
-def gram_at(tiles: GroupTiles, pair: int, source: int) -> str:
-    """Where one matrix of G begins."""
-    number = pair * len(sources(tiles.whole.plan)) + source
-    return f"gram_rows + {number} * (MAX_NODES * MAX_NODES)" if number else "gram_rows"
+def path_at(tiles: GroupTiles, plane: int, node: str, step: str) -> str:
+    """Addresses in one of these planes: what belongs to a node and a step up its path."""
+    rows = f"path_rows + {plane} * (MAX_NODES * PATH)" if plane else "path_rows"
+    return f"{rows} + {node} * PATH + {step}"
+
+
+def gram_plane(plan: Plan, pair: int, source: int) -> int:
+    """Number of a plane of G; the plane after the last has the numbers of the ancestors."""
+    return pair * len(sources(plan)) + source
 
 
 def place_vectors(tiles: GroupTiles) -> None:
@@ -86,9 +105,9 @@ def place_vectors(tiles: GroupTiles) -> None:
     tiles.writer.let("vector_rows", at)
 
 
-def vector_at(tiles: GroupTiles, plane: int, kind: Kind, channel: str) -> str:
-    """Addresses of a tile [nodes of the program, channels] of a plane."""
-    node, first = tiles.context.block("node", 0), sum(plane_sizes(tiles.whole)[:plane])
+def vector_at(tiles: GroupTiles, plane: int, kind: Kind, channel: str, b: int = OWN) -> str:
+    """Addresses of a tile [nodes of a group, channels] of a plane."""
+    node, first = tiles.context.block("node", b), sum(plane_sizes(tiles.whole)[:plane])
     rows = f"vector_rows + {first} * MAX_NODES" if first else "vector_rows"
     return f"{rows} + ({node} * {tiles.width(kind)})[:, None] + {channel}[None, :]"
 

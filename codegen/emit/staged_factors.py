@@ -2,6 +2,7 @@
 
     G[i, j] = e_i^T (decays between i and j of the written side, or of the head) w_j
 
+Only ancestors j have an entry. It is kept with the step at which the walk of i reaches j.
 Decays of the unknowns' channels stay outside: of those the sums of logarithms are handed on.
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 from boleir.codegen.emit.context import LOG2_E, Context, place
 from boleir.codegen.emit.groups import OTHER, OWN
 from boleir.codegen.emit.staged import (
-    gram_at,
-    gram_rows,
+    gram_count,
+    gram_plane,
+    path_at,
+    place_paths,
     place_vectors,
     sources,
     sum_plane,
@@ -47,7 +50,7 @@ class _Factors(Walk):
         w, plan = self.writer, self.context.plan
         self.open((), pdl=pdl)
         place_vectors(self)
-        gram_rows(self)
+        place_paths(self)
         w.section("what reads the state")
         self.erase = [self.whole_operand(self.written, pair.erase, OWN) for pair in plan.pairs]
         times = tuple(sorted({pair.after_decay for pair in plan.pairs}))
@@ -75,9 +78,11 @@ class _Factors(Walk):
         return self.scaled(tile, after)
 
     def _entries(self) -> None:
-        """Entries of G for what has been reached, put into its row."""
+        """Entries of G for what has been reached, and its number, put where that step belongs."""
         w, plan = self.writer, self.context.plan
         w.let("above", "inside_reached & (node_reached != node)")
+        at = path_at(self, gram_count(plan), "node", "step - 1")
+        w.line(f"tl.store({at}, node_reached.to(tl.float32), mask=above)")
         for m, (operand, _) in enumerate(sources(plan)):
             written = self.whole_operand(self.written, operand, OTHER)
             for a, pair in enumerate(plan.pairs):
@@ -88,7 +93,7 @@ class _Factors(Walk):
                 entry = f"tl.sum({product(*factors)}, axis=1)"
                 if after in self.times and not inside:
                     entry = f"{passed(after)} * {entry}"
-                at = f"{gram_at(self, a, m)} + node_reached * MAX_NODES + node"
+                at = path_at(self, gram_plane(plan, a, m), "node", "step - 1")
                 w.line(f"tl.store({at}, {entry}, mask=above)")
 
     # -- sums of logarithms -----------------------------------------------------------------------

@@ -10,24 +10,31 @@ values.
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place
-from boleir.codegen.emit.groups import OTHER, OWN
+from boleir.codegen.emit.groups import OTHER, OWN, GroupTiles, grouped
 from boleir.codegen.emit.output import output_rows
-from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.staged import sources, unknown_rows
-from boleir.codegen.emit.state import load_state, state_pieces
+from boleir.codegen.emit.precision import Precision
+from boleir.codegen.emit.staged import UNROLLED, sources, unknown_rows
+from boleir.codegen.emit.state import load_chunk, place_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import TERM, bracket, product
-from boleir.codegen.emit.walk import NODES, Walk, passed, walk_tiles
+from boleir.codegen.emit.walk import Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind
 
 
+def reading_nodes(context: Context) -> int:
+    """Nodes of one program: few, whose vectors it can hold, but every program reads a tile of the
+    state."""
+    return min(READERS, padded(context.shapes.max_nodes))
+
+
 def emit_staged_values(context: Context, *, pdl: bool) -> EmittedKernel:
-    """One program per request, value head, sixteen nodes and value tile."""
+    """One program per request, value head, group of nodes and value tile."""
     w, s = Writer(context.reserved), context.schedule
     _Values(context, w).emit(pdl=pdl)
-    tiles = walk_tiles(context) * context.value_tiles * context.shapes.value_heads
+    groups = walk_tiles(context, reading_nodes(context))
+    tiles = groups * context.value_tiles * context.shapes.value_heads
     return w.kernel(
         "values",
         "Walks up the paths: outputs of a value tile from the state and what ancestors wrote.",
@@ -39,34 +46,43 @@ def emit_staged_values(context: Context, *, pdl: bool) -> EmittedKernel:
     )
 
 
+READERS = 32
+"""Nodes of one program where a request has as many."""
+
+
 class _Values(Walk):
     """Emits the body of the kernel."""
+
+    def __init__(self, context: Context, writer: Writer) -> None:
+        super().__init__(context, writer, reading_nodes(context))
+        self.precision = Precision(context.schedule.precision, whole=True)
 
     def emit(self, *, pdl: bool) -> None:
         """The whole body."""
         w, plan = self.writer, self.context.plan
-        self.system = System(self, Precision(self.context.schedule.precision, whole=True))
         self.open((("value_tile", self.whole.value_tiles),), pdl=pdl)
         start = "value_tile * B_V + " if self.whole.value_tiles > 1 else ""
         w.let("value", f"{start}tl.arange(0, B_V)")
-        state = state_pieces(self, self.system.precision, load_state(self))
+        place_state(self)
+        if self.decay_kind is not Kind.KEY:
+            self._read_state()
         self.after = plan.query_after_decay
         self.query = self.whole_operand(Kind.KEY, plan.query, OWN)
         for own in (*plan.own_pairs, *plan.own_writes):
             if own is not None:
                 self.row_scalar(plan.scalar(own), OWN)
         self.begin((self.after,), self._ones())
-        w.let("out_tile", f"tl.zeros([{NODES}, B_V], tl.float32)")
-        w.let("poisoned", f"tl.zeros([{NODES}], tl.int32)")
+        w.let("out_tile", f"tl.zeros([{self.nodes}, B_V], tl.float32)")
+        w.let("poisoned", f"tl.zeros([{self.nodes}], tl.int32)")
         with self.steps():
             self._take_in()
-        self._add_state(state)
+        self._add_state()
         self._finish()
 
     def _ones(self) -> dict[Kind, str]:
         width = padded(self.context.shapes.d_k)
         shapes = {Kind.HEAD: "", Kind.KEY: f", {width}", Kind.VALUE: ", B_V"}
-        return {k: f"tl.full([{NODES}{x}], 1.0, tl.float32)" for k, x in shapes.items()}
+        return {k: f"tl.full([{self.nodes}{x}], 1.0, tl.float32)" for k, x in shapes.items()}
 
     def decay(self) -> str:
         """The decay of what has been reached; of value channels those of the tile."""
@@ -140,19 +156,34 @@ class _Values(Walk):
 
     # -- the state and the output -----------------------------------------------------------------
 
-    def _add_state(self, state: list[Pieces]) -> None:
+    def _read_state(self) -> None:
+        """q^T S_pre, in pieces of the key channels: a tile of the state for all of them would take
+        most registers."""
+        w, step = self.writer, min(UNROLLED, padded(self.context.shapes.d_k))
+        w.section("what the queries read of the committed state")
+        with w.scope():
+            tiles = GroupTiles(self.whole, grouped(self.whole, "reached", self.nodes, step), w)
+            system, start = System(tiles, self.precision), None
+            for chunk in range(tiles.context.key_chunks):
+                first = f"{chunk * step} + " if chunk else ""
+                w.let(tiles.key_name(chunk), f"{first}tl.arange(0, {step})")
+                state = state_pieces(tiles, self.precision, [load_chunk(tiles, chunk)])[0]
+                keys = system.key_pieces(self.context.plan.query.base, OWN, chunk)
+                start = self.precision.dot(w, "read", keys, state.transposed(), start)
+
+    def _add_state(self) -> None:
         """P (S_pre^T q)."""
         w, plan, kind = self.writer, self.context.plan, self.decay_kind
         w.section("output: + P (q^T S_pre)")
         w.origin("readout", place(plan.form.recurrence.output))
-        precision = self.system.precision
+        read = "read"
         if kind is Kind.KEY:
             tile = w.let("query_decayed", product(passed(self.after), self.query))
-            keys = precision.pieces(w, tile)
+            state = state_pieces(self, self.precision, [load_chunk(self, 0)])[0]
+            keys = self.precision.pieces(w, tile)
+            self.precision.dot(w, read, keys, state.transposed())
         else:
-            keys = self.system.key_pieces(plan.query.base, OWN, 0)
-        precision.dot(w, "read", keys, state[0].transposed())
-        read = "read" if kind is Kind.KEY else self.with_scalars(plan.query, OWN, "read")
+            read = self.with_scalars(plan.query, OWN, read)
         if kind is Kind.HEAD:
             read = product(f"{passed(self.after)}[:, None]", read)
         elif kind is Kind.VALUE:

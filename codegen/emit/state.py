@@ -20,18 +20,29 @@ def load_state(tiles: Tiles) -> list[str]:
         if load_advanced(tiles, "state_row"):
             return ["state_tile"]
     w.let("state_rows", f"{held} + (head * D_V + value)[:, None] * D_K")
-    names = []
-    for chunk in range(c.key_chunks):
-        key = tiles.key_name(chunk)
-        tests = []
-        if c.shapes.d_v % c.schedule.b_v:
-            tests.append("(value < D_V)[:, None]")
-        if (chunk + 1) * c.schedule.b_k > c.shapes.d_k:
-            tests.append(f"({key} < D_K)[None, :]")
-        mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
-        name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"
-        names.append(w.let(name, f"tl.load(state_rows + {key}[None, :]{mask})"))
-    return names
+    return [load_chunk(tiles, chunk) for chunk in range(c.key_chunks)]
+
+
+def place_state(tiles: Tiles) -> None:
+    """Bind where the rows of the value tile begin."""
+    w = tiles.writer
+    w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
+    pool = w.arg("state", "*" + tiles.context.state_dtype)
+    stride, row = w.arg("state_stride", "i64"), "(head * D_V + value)[:, None] * D_K"
+    w.let("state_rows", f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride} + {row}")
+
+
+def load_chunk(tiles: Tiles, chunk: int) -> str:
+    """Load one key chunk of the state tile; its name."""
+    w, c, key = tiles.writer, tiles.context, tiles.key_name(chunk)
+    tests = []
+    if c.shapes.d_v % c.schedule.b_v:
+        tests.append("(value < D_V)[:, None]")
+    if (chunk + 1) * c.schedule.b_k > c.shapes.d_k:
+        tests.append(f"({key} < D_K)[None, :]")
+    mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
+    name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"
+    return w.let(name, f"tl.load(state_rows + {key}[None, :]{mask})")
 
 
 def state_pieces(tiles: Tiles, precision: Precision, names: list[str]) -> list[Pieces]:

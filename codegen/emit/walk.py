@@ -21,20 +21,21 @@ from boleir.codegen.schedule import padded
 from boleir.ir import Kind
 
 NODES = 16
-"""Nodes per program."""
+"""Nodes per program, at least."""
 
 
-def walk_tiles(context: Context) -> int:
+def walk_tiles(context: Context, nodes: int = NODES) -> int:
     """Programs that share the nodes of one request and head."""
-    return -(-context.shapes.max_nodes // NODES)
+    return -(-context.shapes.max_nodes // nodes)
 
 
 class Walk(GroupTiles):
     """Emits walks of the nodes of one program. Vectors are not cut into chunks."""
 
-    def __init__(self, context: Context, writer: Writer) -> None:
+    def __init__(self, context: Context, writer: Writer, nodes: int = NODES) -> None:
         b_k = padded(context.shapes.d_k)
-        super().__init__(context, grouped(context, "reached", NODES, b_k), writer)
+        super().__init__(context, grouped(context, "reached", nodes, b_k), writer)
+        self.nodes = nodes
 
     @property
     def decay_kind(self) -> Kind | None:
@@ -54,14 +55,15 @@ class Walk(GroupTiles):
         """Which nodes the program takes. `before`: parts that a head is cut into otherwise, with
         their number."""
         w = self.writer
-        split_program(w, (*before, ("node_tile", walk_tiles(self.whole))))
+        tiles = walk_tiles(self.whole, self.nodes)
+        split_program(w, (*before, ("node_tile", tiles)))
         w.let("key_head", "head // GROUP" if self.context.shapes.group > 1 else "head")
         if pdl:
             w.line("tl.extra.cuda.gdc_wait()")
             w.line("tl.extra.cuda.gdc_launch_dependents()")
         self.node_range()
-        start = f"node_tile * {NODES} + " if walk_tiles(self.whole) > 1 else ""
-        w.let("node", f"{start}tl.arange(0, {NODES})")
+        start = f"node_tile * {self.nodes} + " if tiles > 1 else ""
+        w.let("node", f"{start}tl.arange(0, {self.nodes})")
         w.let("inside", "node < count")
         self.channels()
 
@@ -87,7 +89,7 @@ class Walk(GroupTiles):
     def steps(self) -> Iterator[None]:
         """The loop over the steps; the body uses what has been reached (the second group)."""
         w = self.writer
-        with w.block("for _ in range(0, deepest + 1):"):
+        with w.block("for step in range(0, deepest + 1):"):
             w.let("inside_reached", "node_reached >= 0")
             w.let("own", "node_reached == node")
             yield

@@ -97,9 +97,15 @@ class Writer:
         """An indented block under `header`; names it introduces end with it."""
         self.line(header)
         self._indent += 1
+        with self.scope():
+            yield
+        self._indent -= 1
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Lines whose names mean something else afterwards."""
         memo, issued = dict(self.memo), set(self._issued)
         yield
-        self._indent -= 1
         self.memo.clear()
         self.memo.update(memo)
         self._issued = issued

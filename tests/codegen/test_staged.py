@@ -108,14 +108,16 @@ def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -
 
 
 MUTATIONS = {
-    "a step too few": (r"range\(0, deepest \+ 1\)", "range(0, deepest)"),
+    "a step too few": (r"step < length", "step < length - 1"),
     "decays forgotten": (r"passed = passed \* decay_reached", "passed = passed"),
     "the wrong parent": (r"\(highest >> 23\) - 127|>> 23\) - 127", ">> 23) - 128"),
-    "earlier blocks forgotten": (r"range\(0, block \* NODE_BLOCK\)", "range(0, 0)"),
-    "the last node of a block": (r"\(block \+ 1\) \* NODE_BLOCK", "(block + 1) * NODE_BLOCK - 1"),
-    "siblings seen": (r"below = \(.*\) & \(node > j\)", "below = node > j"),
-    "the wrong sign": (r"right = right - tl.where", "right = right + tl.where"),
-    "another head": (r"gram_rows = folded \+ ", "gram_rows = folded + 0 * "),
+    "a node without its turn": (r"for j in range\(0, count\)", "for j in range(0, count - 1)"),
+    "always the first ancestor": (
+        r"other=0\.0\)\.to\(tl\.int32\)",
+        "other=0.0).to(tl.int32) * 0",
+    ),
+    "the wrong sign": (r"- seen\b", "+ seen"),
+    "another head": (r"path_rows = folded \+ ", "path_rows = folded + 0 * "),
 }
 
 
@@ -123,8 +125,8 @@ MUTATIONS = {
 def test_changes_of_the_text_are_noticed(name: str, run_interpreted: Callable[..., Any]) -> None:
     mutations = dict(MUTATIONS)
     if name == "value_delta":  # most of the text is the same
-        mutations = {label: MUTATIONS[label] for label in ("decays forgotten", "siblings seen")}
-        mutations["no decay between unknowns"] = (r"decay = tl\.exp2\(", "decay = 1.0 + 0.0 * (")
+        mutations = {label: MUTATIONS[label] for label in ("decays forgotten", "a step too few")}
+        mutations["no decay between unknowns"] = (r"tl\.exp2\(\(c_now", "tl.exp2(0.0 * (c_now")
         mutations["no decay of the state"] = (r"tl\.exp2\(c \+ c_rest\) \* ", "")
     schedule = {**BASE, "node_block": 16}
     errors = run_interpreted(f"{CHILD}:mutants", name=name, schedule=schedule, mutations=mutations)
@@ -194,18 +196,18 @@ def test_staged_is_for_its_classes() -> None:
 def test_the_workspace_holds_what_kernels_hand_on() -> None:
     found = interface_of(made("gated_oja"))
     assert (found.unknowns, found.unknown_width) == (1, 32)
-    assert found.folded == 2 * 16 * 16
+    assert found.folded == 2 * 2 * 16 * 16  # G and the numbers of ancestors
     assert found.vectors == 2 * 16 * 48  # erase vectors are value vectors
     found = interface_of(made("value_micro_steps"))
     assert (found.unknowns, found.unknown_width) == (2, 48)
-    assert found.folded == 2 * 4 * 16 * 16
+    assert found.folded == 2 * 5 * 16 * 16
     assert found.vectors == 2 * 16 * (2 * 32 + 4 * 48)  # sums with and without the own decay
     assert interface_of(made("value_decay")).vectors == 0
 
 
 def test_the_header_explains_what_is_handed_on() -> None:
     text = " ".join(made("value_delta").text.split())
-    assert "fp32 [B, 2, 1, 1, 16, 16]: G by pair, source, ancestor and node" in text
+    assert "fp32 [B, 2, 1 + 1, 16, 16]: G by pair and source, last the numbers of ancestors" in text
     assert "[16, 32] k times the decays of its path, [16, 48] log-decays of its path" in text
     assert "node_reached the node that each walk has reached" in text
 

@@ -59,7 +59,7 @@ Closed form
       right acting: the unknowns are key vectors, and C depends on the solution
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=staged b_v=32 b_k=32
+Schedule: fusion=staged b_k=64
 
 Kernels
     prepare: Before the tree is solved: norms, gates and their sums along the paths.
@@ -80,7 +80,8 @@ Names and shapes (N nodes of all requests, B requests)
     state          fp32 [slots, 8, 96, 128], free slot stride
     slots          int32 [B], -1 for a padding row
     rows           fp32 [5, 8, capacity]: norm_k, beta, norm_q, guard_v, guard_g
-    folded         fp32 [B, 8, 1, 1, 64, 64]: G by pair, source, ancestor and node
+    folded         fp32 [B, 8, 1 + 1, 64, 16]: G by pair and source, last the numbers of ancestors; by node
+                   and step up its path
     vectors        fp32 [B, 8] of [64, 96] v times the decays of its path
     unknowns       fp32 [1, capacity, 1024]: U
     out            bf16 [N, 8, 96]
@@ -95,6 +96,8 @@ Names and shapes (N nodes of all requests, B requests)
     x_reached      x of the node that has been reached
     left_x         bits of the ancestors that a walk has not reached yet
     passed         product of the decays of the nodes that a walk has passed
+    x_source       x of the ancestors of node j, whose turn it is
+    seen           what the ancestors of a node take out of its right side
     share_x        C: how much of what a node wrote another one reads
 """
 
@@ -102,13 +105,14 @@ import triton
 import triton.language as tl
 
 MAX_NODES = tl.constexpr(64)
+PATH = tl.constexpr(16)
 NODE_BLOCK = tl.constexpr(64)
 VALUE_HEADS = tl.constexpr(8)
 GROUP = tl.constexpr(2)
 D_K = tl.constexpr(128)
 D_V = tl.constexpr(96)
-B_K = tl.constexpr(32)
-B_V = tl.constexpr(32)
+B_K = tl.constexpr(64)
+B_V = tl.constexpr(64)
 
 
 @triton.jit
@@ -145,18 +149,12 @@ def prepare(cu_nodes, b, b_stride, capacity, rows, q, q_stride, k, k_stride, v, 
         row = first + node
         key_head = unit
         key_c0 = tl.arange(0, B_K)
-        key_c1 = 32 + tl.arange(0, B_K)
-        key_c2 = 64 + tl.arange(0, B_K)
-        key_c3 = 96 + tl.arange(0, B_K)
+        key_c1 = 64 + tl.arange(0, B_K)
         q_rows = q + first * q_stride + key_head * D_K
         q_step = q_stride.to(tl.int32)
         q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None],
             other=0.0)
         q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None],
-            other=0.0)
-        q_tile_c2 = tl.load(q_rows + (node * q_step)[:, None] + key_c2[None, :], mask=inside[:, None],
-            other=0.0)
-        q_tile_c3 = tl.load(q_rows + (node * q_step)[:, None] + key_c3[None, :], mask=inside[:, None],
             other=0.0)
         k_rows = k + first * k_stride + key_head * D_K
         k_step = k_stride.to(tl.int32)
@@ -164,26 +162,16 @@ def prepare(cu_nodes, b, b_stride, capacity, rows, q, q_stride, k, k_stride, v, 
             other=0.0)
         k_tile_c1 = tl.load(k_rows + (node * k_step)[:, None] + key_c1[None, :], mask=inside[:, None],
             other=0.0)
-        k_tile_c2 = tl.load(k_rows + (node * k_step)[:, None] + key_c2[None, :], mask=inside[:, None],
-            other=0.0)
-        k_tile_c3 = tl.load(k_rows + (node * k_step)[:, None] + key_c3[None, :], mask=inside[:, None],
-            other=0.0)
         # norm_k: gated_oja.bole:11
         k_f32_c0 = k_tile_c0.to(tl.float32)
         k_f32_c1 = k_tile_c1.to(tl.float32)
-        k_f32_c2 = k_tile_c2.to(tl.float32)
-        k_f32_c3 = k_tile_c3.to(tl.float32)
-        square_k = (tl.sum(k_f32_c0 * k_f32_c0, axis=1) + tl.sum(k_f32_c1 * k_f32_c1, axis=1)
-            + tl.sum(k_f32_c2 * k_f32_c2, axis=1) + tl.sum(k_f32_c3 * k_f32_c3, axis=1))
+        square_k = tl.sum(k_f32_c0 * k_f32_c0, axis=1) + tl.sum(k_f32_c1 * k_f32_c1, axis=1)
         norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
         tl.store(rows + key_head * capacity + row, norm_k, mask=inside)
         # norm_q: gated_oja.bole:10
         q_f32_c0 = q_tile_c0.to(tl.float32)
         q_f32_c1 = q_tile_c1.to(tl.float32)
-        q_f32_c2 = q_tile_c2.to(tl.float32)
-        q_f32_c3 = q_tile_c3.to(tl.float32)
-        square_q = (tl.sum(q_f32_c0 * q_f32_c0, axis=1) + tl.sum(q_f32_c1 * q_f32_c1, axis=1)
-            + tl.sum(q_f32_c2 * q_f32_c2, axis=1) + tl.sum(q_f32_c3 * q_f32_c3, axis=1))
+        square_q = tl.sum(q_f32_c0 * q_f32_c0, axis=1) + tl.sum(q_f32_c1 * q_f32_c1, axis=1)
         norm_q = tl.where(inside, tl.rsqrt(square_q + 1e-06), 0.0)
         tl.store(rows + (2 * VALUE_HEADS + key_head) * capacity + row, norm_q, mask=inside)
     if (task >= 20) & (task < 52):
@@ -195,9 +183,7 @@ def prepare(cu_nodes, b, b_stride, capacity, rows, q, q_stride, k, k_stride, v, 
         head = unit
         key_head = head // GROUP
         key_c0 = tl.arange(0, B_K)
-        key_c1 = 32 + tl.arange(0, B_K)
-        key_c2 = 64 + tl.arange(0, B_K)
-        key_c3 = 96 + tl.arange(0, B_K)
+        key_c1 = 64 + tl.arange(0, B_K)
         # guard_v: gated_oja.bole:9
         v_rows = v + first * v_stride + head * D_V
         v_step = v_stride.to(tl.int32)
@@ -231,7 +217,7 @@ def factors(cu_nodes, vectors, folded, v, v_stride, rows, capacity, ancestors, d
     inside = node < count
     key = tl.arange(0, 128)
     vector_rows = vectors + (request * VALUE_HEADS + head).to(tl.int64) * (96 * MAX_NODES)
-    gram_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (MAX_NODES * MAX_NODES)
+    path_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (2 * MAX_NODES * PATH)
 
     # what reads the state
     v_rows = v + first * v_stride + head * D_V
@@ -248,14 +234,16 @@ def factors(cu_nodes, vectors, folded, v, v_stride, rows, capacity, ancestors, d
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=-1), axis=0)
     node_reached = tl.where(inside, node, -1)
     passed = tl.full([16, 128], 1.0, tl.float32)
-    for _ in range(0, deepest + 1):
+    for step in range(0, deepest + 1):
         inside_reached = node_reached >= 0
         own = node_reached == node
         above = inside_reached & (node_reached != node)
+        tl.store(path_rows + 1 * (MAX_NODES * PATH) + node * PATH + step - 1, node_reached.to(tl.float32),
+            mask=above)
         v_full_reached = tl.load(v_rows + (node_reached * v_step)[:, None] + tl.arange(0, 128)[None, :],
             mask=inside_reached[:, None] & (tl.arange(0, 128) < D_V)[None, :], other=0.0).to(tl.float32)
-        tl.store(gram_rows + node_reached * MAX_NODES + node,
-            tl.sum(passed * v_scaled * v_full_reached, axis=1), mask=above)
+        tl.store(path_rows + node * PATH + step - 1, tl.sum(passed * v_scaled * v_full_reached, axis=1),
+            mask=above)
         # decay: gated_oja.bole:13
         g_rows = g + first * g_stride + head * D_V
         g_step = g_stride.to(tl.int32)
@@ -278,13 +266,13 @@ def factors(cu_nodes, vectors, folded, v, v_stride, rows, capacity, ancestors, d
 
 @triton.jit
 def unknowns(
-    cu_nodes, folded, vectors, slots, state, state_stride, rows, capacity, k, k_stride, ancestors, unknowns,
+    cu_nodes, vectors, slots, state, state_stride, rows, capacity, k, k_stride, unknowns, folded, depths,
 ):
     """A tile of the unknowns' channels per program: the system of the tree, node after node."""
     program = tl.program_id(0)
-    channel_tile = program % 4
-    head = program // 4 % VALUE_HEADS
-    request = program // 4 // VALUE_HEADS
+    channel_tile = program % 2
+    head = program // 2 % VALUE_HEADS
+    request = program // 2 // VALUE_HEADS
     tl.extra.cuda.gdc_wait()
     tl.extra.cuda.gdc_launch_dependents()
     key_head = head // GROUP
@@ -292,14 +280,13 @@ def unknowns(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     key = channel_tile * B_K + tl.arange(0, B_K)
-    gram_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (MAX_NODES * MAX_NODES)
     vector_rows = vectors + (request * VALUE_HEADS + head).to(tl.int64) * (96 * MAX_NODES)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + head * (D_V * D_K)
+
+    # right sides: R = r - e^T S_pre
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-
-    # right side: R = r - e^T S_pre
     channel = tl.arange(0, 32)
     state_tile = tl.load(state_rows + (channel * D_K)[:, None] + key[None, :])
     state_tile_hi = state_tile.to(tl.bfloat16)
@@ -361,16 +348,29 @@ def unknowns(
     k_f32 = k_tile.to(tl.float32)
     scaled_k = norm_k[:, None] * k_f32
     scaled_k_2 = beta[:, None] * scaled_k
-    right = scaled_k_2 - erased
+    tl.store((unknowns + (first + node) * (VALUE_HEADS * D_K) + head * D_K)[:, None] + key[None, :],
+        scaled_k_2 - erased, mask=inside[:, None])
+    path_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (2 * MAX_NODES * PATH)
 
-    # the block's own system: a right side is complete when its node's turn comes
-    word = tl.load(ancestors + first + node, mask=inside, other=0)
+    # node after node: unknowns of ancestors are there when a node's turn comes
+    tl.debug_barrier()
     for j in range(0, count):
-        below = (((word >> (j & 63)) & 1) != 0) & (node > j)
-        u = tl.sum(tl.where((node == j)[:, None], right, 0.0), axis=0)
-        tl.store(unknowns + (first + j) * (VALUE_HEADS * D_K) + head * D_K + key, u)
-        g = tl.load(gram_rows + j * MAX_NODES + node, mask=below, other=0.0)
-        right = right - tl.where(below[:, None], g[:, None] * u[None, :], 0.0)
+        node_now = j + tl.arange(0, 1)
+        inside_now = node_now < count
+        length = tl.load(depths + first + j)
+        step = tl.arange(0, 16)
+        inside_source = step < length
+        node_source = tl.load(path_rows + 1 * (MAX_NODES * PATH) + j * PATH + step, mask=inside_source,
+            other=0.0).to(tl.int32)
+        u_source = tl.load((unknowns + (first + node_source) * (VALUE_HEADS * D_K) + head * D_K)[:, None]
+            + key[None, :], mask=inside_source[:, None], other=0.0)
+        g = tl.load(path_rows + j * PATH + step, mask=inside_source, other=0.0)
+        seen = tl.sum(g[:, None] * u_source, axis=0, keep_dims=True)
+        u = (tl.load((unknowns + (first + node_now) * (VALUE_HEADS * D_K) + head * D_K)[:, None]
+            + key[None, :], mask=inside_now[:, None], other=0.0) - seen)
+        tl.store((unknowns + (first + node_now) * (VALUE_HEADS * D_K) + head * D_K)[:, None] + key[None, :],
+            u, mask=inside_now[:, None])
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -380,27 +380,66 @@ def values(
 ):
     """Walks up the paths: outputs of a value tile from the state and what ancestors wrote."""
     program = tl.program_id(0)
-    value_tile = program % 3
-    node_tile = program // 3 % 4
-    head = program // 3 // 4 % VALUE_HEADS
-    request = program // 3 // 4 // VALUE_HEADS
+    value_tile = program % 2
+    node_tile = program // 2 % 2
+    head = program // 2 // 2 % VALUE_HEADS
+    request = program // 2 // 2 // VALUE_HEADS
     key_head = head // GROUP
     tl.extra.cuda.gdc_wait()
     tl.extra.cuda.gdc_launch_dependents()
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
-    node = node_tile * 16 + tl.arange(0, 16)
+    node = node_tile * 32 + tl.arange(0, 32)
     inside = node < count
     key = tl.arange(0, 128)
     value = value_tile * B_V + tl.arange(0, B_V)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_rest = (state_tile - state_tile_hi.to(tl.float32)
-        - state_tile_lo.to(tl.float32)).to(tl.bfloat16)
+
+    # what the queries read of the committed state
+    key_c0 = tl.arange(0, 32)
+    state_tile_c0 = tl.load(state_rows + key_c0[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c0_rest = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)
+        - state_tile_c0_lo.to(tl.float32)).to(tl.bfloat16)
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_rest))
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_lo), read)
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_hi), read)
+    key_c1 = 32 + tl.arange(0, 32)
+    state_tile_c1 = tl.load(state_rows + key_c1[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c1_rest = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)
+        - state_tile_c1_lo.to(tl.float32)).to(tl.bfloat16)
+    q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_rest), read)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_lo), read)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_hi), read)
+    key_c2 = 64 + tl.arange(0, 32)
+    state_tile_c2 = tl.load(state_rows + key_c2[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c2_hi = state_tile_c2.to(tl.bfloat16)
+    state_tile_c2_lo = (state_tile_c2 - state_tile_c2_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c2_rest = (state_tile_c2 - state_tile_c2_hi.to(tl.float32)
+        - state_tile_c2_lo.to(tl.float32)).to(tl.bfloat16)
+    q_tile_c2 = tl.load(q_rows + (node * q_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_rest), read)
+    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_lo), read)
+    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_hi), read)
+    key_c3 = 96 + tl.arange(0, 32)
+    state_tile_c3 = tl.load(state_rows + key_c3[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c3_hi = state_tile_c3.to(tl.bfloat16)
+    state_tile_c3_lo = (state_tile_c3 - state_tile_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c3_rest = (state_tile_c3 - state_tile_c3_hi.to(tl.float32)
+        - state_tile_c3_lo.to(tl.float32)).to(tl.bfloat16)
+    q_tile_c3 = tl.load(q_rows + (node * q_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_rest), read)
+    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_lo), read)
+    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_hi), read)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -414,10 +453,10 @@ def values(
     left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~(1 << (node & 63).to(tl.int64))
     deepest = tl.max(tl.load(depths + first + node, mask=inside, other=-1), axis=0)
     node_reached = tl.where(inside, node, -1)
-    passed = tl.full([16, B_V], 1.0, tl.float32)
-    out_tile = tl.zeros([16, B_V], tl.float32)
-    poisoned = tl.zeros([16], tl.int32)
-    for _ in range(0, deepest + 1):
+    passed = tl.full([32, B_V], 1.0, tl.float32)
+    out_tile = tl.zeros([32, B_V], tl.float32)
+    poisoned = tl.zeros([32], tl.int32)
+    for step in range(0, deepest + 1):
         inside_reached = node_reached >= 0
         own = node_reached == node
         # a non-finite input of the reached node
@@ -445,15 +484,16 @@ def values(
         v_rows = v + first * v_stride + head * D_V
         v_step = v_stride.to(tl.int32)
         v_tile_reached = tl.load(v_rows + (node_reached * v_step)[:, None] + value[None, :],
-            mask=inside_reached[:, None], other=0.0).to(tl.float32)
+            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0).to(tl.float32)
         out_tile = tl.where(inside_reached[:, None], out_tile + passed * (share_0[:, None] * v_tile_reached),
             out_tile)
         # decay: gated_oja.bole:13
         g_rows = g + first * g_stride + head * D_V
         g_step = g_stride.to(tl.int32)
         g_tile_reached = tl.load(g_rows + (node_reached * g_step)[:, None] + value[None, :],
-            mask=inside_reached[:, None], other=0.0).to(tl.float32)
-        decay_reached = tl.where(inside_reached[:, None], tl.exp(g_tile_reached), 1.0)
+            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0).to(tl.float32)
+        decay_reached = tl.where(inside_reached[:, None] & (value < D_V)[None, :], tl.exp(g_tile_reached),
+            1.0)
         passed = passed * decay_reached
         highest_0 = ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
         node_reached = tl.where(left_0 != 0, highest_0, -1)
@@ -462,16 +502,13 @@ def values(
 
     # output: + P (q^T S_pre)
     # readout: gated_oja.bole:16
-    read = tl.dot(q_tile, tl.trans(state_tile_rest))
-    read = tl.dot(q_tile, tl.trans(state_tile_lo), read)
-    read = tl.dot(q_tile, tl.trans(state_tile_hi), read)
     out_tile = out_tile + passed * (0.08838834764831843 * norm_q[:, None] * read)
     out_tile = tl.where((poisoned != 0)[:, None], float("nan"), out_tile)
     out_tile = tl.where(slot >= 0, out_tile, 0.0)
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)
     tl.store(out_rows + (node * out_step)[:, None] + value[None, :], out_tile.to(out.dtype.element_ty),
-        mask=inside[:, None])
+        mask=inside[:, None] & (value < D_V)[None, :])
 
 
 @triton.jit

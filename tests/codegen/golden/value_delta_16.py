@@ -55,7 +55,7 @@ Closed form
       vector gain on the unknowns: one system per channel, no shared inverse
 
 Tree: at most 16 nodes, depth 4
-Schedule: fusion=staged b_v=32 b_k=32 node_block=16
+Schedule: fusion=staged b_v=32 b_k=64 node_block=16
 
 Kernels
     prepare: Before the tree is solved: norms, gates and their sums along the paths.
@@ -76,7 +76,8 @@ Names and shapes (N nodes of all requests, B requests)
     state          fp32 [slots, 4, 64, 64], free slot stride
     slots          int32 [B], -1 for a padding row
     rows           fp32 [5, 4, capacity]: norm_k, guard_q, guard_v, guard_g, guard_b
-    folded         fp32 [B, 4, 1, 1, 16, 16]: G by pair, source, ancestor and node
+    folded         fp32 [B, 4, 1 + 1, 16, 16]: G by pair and source, last the numbers of ancestors; by node
+                   and step up its path
     vectors        fp32 [B, 4] of [16, 64] k times the decays of its path, [16, 64] log-decays of its path in
                    eighths, [16, 64] what the eighths leave
     unknowns       fp32 [1, capacity, 256]: U
@@ -94,7 +95,8 @@ Names and shapes (N nodes of all requests, B requests)
     x_reached      x of the node that has been reached
     left_x         bits of the ancestors that a walk has not reached yet
     passed         product of the decays of the nodes that a walk has passed
-    x_source       x of node j, whose turn it is
+    x_source       x of the ancestors of node j, whose turn it is
+    seen           what the ancestors of a node take out of its right side
     share_x        C: how much of what a node wrote another one reads
 """
 
@@ -102,11 +104,12 @@ import triton
 import triton.language as tl
 
 MAX_NODES = tl.constexpr(16)
+PATH = tl.constexpr(16)
 NODE_BLOCK = tl.constexpr(16)
 VALUE_HEADS = tl.constexpr(4)
 D_K = tl.constexpr(64)
 D_V = tl.constexpr(64)
-B_K = tl.constexpr(32)
+B_K = tl.constexpr(64)
 B_V = tl.constexpr(32)
 
 
@@ -129,31 +132,21 @@ def prepare(cu_nodes, q, q_stride, k, k_stride, capacity, rows, v, v_stride, g, 
         inside = node < count
         row = first + node
         key_head = unit
-        key_c0 = tl.arange(0, B_K)
-        key_c1 = 32 + tl.arange(0, B_K)
+        key = tl.arange(0, B_K)
         q_rows = q + first * q_stride + key_head * D_K
         q_step = q_stride.to(tl.int32)
-        q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None],
-            other=0.0)
-        q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None],
-            other=0.0)
+        q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
         k_rows = k + first * k_stride + key_head * D_K
         k_step = k_stride.to(tl.int32)
-        k_tile_c0 = tl.load(k_rows + (node * k_step)[:, None] + key_c0[None, :], mask=inside[:, None],
-            other=0.0)
-        k_tile_c1 = tl.load(k_rows + (node * k_step)[:, None] + key_c1[None, :], mask=inside[:, None],
-            other=0.0)
+        k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
         # norm_k: <text>:3
-        k_f32_c0 = k_tile_c0.to(tl.float32)
-        k_f32_c1 = k_tile_c1.to(tl.float32)
-        square_k = tl.sum(k_f32_c0 * k_f32_c0, axis=1) + tl.sum(k_f32_c1 * k_f32_c1, axis=1)
+        k_f32 = k_tile.to(tl.float32)
+        square_k = tl.sum(k_f32 * k_f32, axis=1)
         norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
         tl.store(rows + key_head * capacity + row, norm_k, mask=inside)
         # guard_q: <text>:2
-        q_f32_c0 = q_tile_c0.to(tl.float32)
-        q_f32_c1 = q_tile_c1.to(tl.float32)
-        guard_q = tl.where(inside, tl.sum(q_f32_c0 * q_f32_c0, axis=1) + tl.sum(q_f32_c1 * q_f32_c1, axis=1),
-            0.0)
+        q_f32 = q_tile.to(tl.float32)
+        guard_q = tl.where(inside, tl.sum(q_f32 * q_f32, axis=1), 0.0)
         tl.store(rows + (VALUE_HEADS + key_head) * capacity + row, guard_q, mask=inside)
     if (task >= 4) & (task < 8):
         # row scalars of one value head
@@ -163,8 +156,7 @@ def prepare(cu_nodes, q, q_stride, k, k_stride, capacity, rows, v, v_stride, g, 
         row = first + node
         head = unit
         key_head = head
-        key_c0 = tl.arange(0, B_K)
-        key_c1 = 32 + tl.arange(0, B_K)
+        key = tl.arange(0, B_K)
         # guard_v: <text>:2
         v_rows = v + first * v_stride + head * D_V
         v_step = v_stride.to(tl.int32)
@@ -204,7 +196,7 @@ def factors(cu_nodes, vectors, folded, k, k_stride, rows, capacity, ancestors, d
     inside = node < count
     key = tl.arange(0, 64)
     vector_rows = vectors + (request * VALUE_HEADS + head).to(tl.int64) * (192 * MAX_NODES)
-    gram_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (MAX_NODES * MAX_NODES)
+    path_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (2 * MAX_NODES * PATH)
 
     # what reads the state
     k_rows = k + first * k_stride + key_head * D_K
@@ -222,18 +214,19 @@ def factors(cu_nodes, vectors, folded, k, k_stride, rows, capacity, ancestors, d
     node_reached = tl.where(inside, node, -1)
     c = tl.zeros([16, 64], tl.float32)
     c_rest = tl.zeros([16, 64], tl.float32)
-    for _ in range(0, deepest + 1):
+    for step in range(0, deepest + 1):
         inside_reached = node_reached >= 0
         own = node_reached == node
         above = inside_reached & (node_reached != node)
+        tl.store(path_rows + 1 * (MAX_NODES * PATH) + node * PATH + step - 1, node_reached.to(tl.float32),
+            mask=above)
         k_tile_reached = tl.load(k_rows + (node_reached * k_step)[:, None] + key[None, :],
             mask=inside_reached[:, None], other=0.0)
         k_f32_reached = k_tile_reached.to(tl.float32)
         # norm_k: <text>:3
         norm_k_reached = tl.load(norm_k_at + node_reached, mask=inside_reached, other=0.0)
         k_scaled_reached = norm_k_reached[:, None] * k_f32_reached
-        tl.store(gram_rows + node_reached * MAX_NODES + node, tl.sum(k_scaled * k_scaled_reached, axis=1),
-            mask=above)
+        tl.store(path_rows + node * PATH + step - 1, tl.sum(k_scaled * k_scaled_reached, axis=1), mask=above)
         # log-decay g_local, and c its sum over the path: <text>:2
         g_rows = g + first * g_stride + head * D_V
         g_step = g_stride.to(tl.int32)
@@ -260,8 +253,8 @@ def factors(cu_nodes, vectors, folded, k, k_stride, rows, capacity, ancestors, d
 
 @triton.jit
 def unknowns(
-    cu_nodes, folded, vectors, slots, state, state_stride, b, b_stride, v, v_stride, ancestors, capacity,
-    unknowns,
+    cu_nodes, vectors, slots, state, state_stride, b, b_stride, v, v_stride, capacity, unknowns, folded,
+    depths,
 ):
     """A tile of the unknowns' channels per program: the system of the tree, node after node."""
     program = tl.program_id(0)
@@ -275,18 +268,17 @@ def unknowns(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     value = channel_tile * B_V + tl.arange(0, B_V)
-    gram_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (MAX_NODES * MAX_NODES)
     vector_rows = vectors + (request * VALUE_HEADS + head).to(tl.int64) * (192 * MAX_NODES)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + head * (D_V * D_K)
+
+    # right sides: R = r - e^T S_pre
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     c = tl.load(vector_rows + 64 * MAX_NODES + (node * D_V)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0)
     c_rest = tl.load(vector_rows + 128 * MAX_NODES + (node * D_V)[:, None] + value[None, :],
         mask=inside[:, None], other=0.0)
-
-    # right side: R = r - e^T S_pre
     channel = tl.arange(0, 32)
     state_tile = tl.load(state_rows + (value * D_K)[:, None] + channel[None, :])
     state_tile_hi = state_tile.to(tl.bfloat16)
@@ -324,24 +316,48 @@ def unknowns(
     b_step = b_stride.to(tl.int32)
     b_tile = tl.load(b_rows + (node * b_step)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0).to(tl.float32)
-    gain = 1.0 / (1.0 + tl.exp(-b_tile))
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0).to(tl.float32)
-    right = 1.0 / (1.0 + tl.exp(-b_tile)) * v_tile - gain * (tl.exp2(c + c_rest) * erased)
+    tl.store((unknowns + (first + node) * (VALUE_HEADS * D_V) + head * D_V)[:, None] + value[None, :],
+        1.0 / (1.0 + tl.exp(-b_tile)) * v_tile - 1.0 / (1.0 + tl.exp(-b_tile))
+        * (tl.exp2(c + c_rest) * erased), mask=inside[:, None])
+    path_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (2 * MAX_NODES * PATH)
 
-    # the block's own system: a right side is complete when its node's turn comes
-    word = tl.load(ancestors + first + node, mask=inside, other=0)
+    # node after node: unknowns of ancestors are there when a node's turn comes
+    tl.debug_barrier()
     for j in range(0, count):
-        below = (((word >> (j & 63)) & 1) != 0) & (node > j)
-        u = tl.sum(tl.where((node == j)[:, None], right, 0.0), axis=0)
-        tl.store(unknowns + (first + j) * (VALUE_HEADS * D_V) + head * D_V + value, u)
-        c_source = tl.load(vector_rows + 64 * MAX_NODES + j * D_V + value)
-        c_rest_source = tl.load(vector_rows + 128 * MAX_NODES + j * D_V + value)
-        decay = tl.exp2((c - c_source[None, :]) + (c_rest - c_rest_source[None, :]))
-        g = tl.load(gram_rows + j * MAX_NODES + node, mask=below, other=0.0)
-        right = right - tl.where(below[:, None], decay * gain * (g[:, None] * u[None, :]), 0.0)
+        node_now = j + tl.arange(0, 1)
+        inside_now = node_now < count
+        length = tl.load(depths + first + j)
+        c_now = tl.load(vector_rows + 64 * MAX_NODES + (node_now * D_V)[:, None] + value[None, :],
+            mask=inside_now[:, None], other=0.0)
+        c_rest_now = tl.load(vector_rows + 128 * MAX_NODES + (node_now * D_V)[:, None] + value[None, :],
+            mask=inside_now[:, None], other=0.0)
+        step = tl.arange(0, 16)
+        inside_source = step < length
+        node_source = tl.load(path_rows + 1 * (MAX_NODES * PATH) + j * PATH + step, mask=inside_source,
+            other=0.0).to(tl.int32)
+        u_source = tl.load((unknowns + (first + node_source) * (VALUE_HEADS * D_V) + head * D_V)[:, None]
+            + value[None, :], mask=inside_source[:, None], other=0.0)
+        c_source = tl.load(vector_rows + 64 * MAX_NODES + (node_source * D_V)[:, None] + value[None, :],
+            mask=inside_source[:, None], other=0.0)
+        c_rest_source = tl.load(vector_rows + 128 * MAX_NODES + (node_source * D_V)[:, None]
+            + value[None, :], mask=inside_source[:, None], other=0.0)
+        decay = tl.where(inside_source[:, None], tl.exp2((c_now - c_source) + (c_rest_now - c_rest_source)),
+            0.0)
+        g = tl.load(path_rows + j * PATH + step, mask=inside_source, other=0.0)
+        seen = tl.sum(decay * (g[:, None] * u_source), axis=0, keep_dims=True)
+        b_rows = b + first * b_stride + head * D_V
+        b_step = b_stride.to(tl.int32)
+        b_tile_now = tl.load(b_rows + (node_now * b_step)[:, None] + value[None, :],
+            mask=inside_now[:, None], other=0.0).to(tl.float32)
+        u = (tl.load((unknowns + (first + node_now) * (VALUE_HEADS * D_V) + head * D_V)[:, None]
+            + value[None, :], mask=inside_now[:, None], other=0.0) - 1.0 / (1.0 + tl.exp(-b_tile_now)) * seen)
+        tl.store((unknowns + (first + node_now) * (VALUE_HEADS * D_V) + head * D_V)[:, None]
+            + value[None, :], u, mask=inside_now[:, None])
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -366,11 +382,30 @@ def values(
     value = value_tile * B_V + tl.arange(0, B_V)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_rest = (state_tile - state_tile_hi.to(tl.float32)
-        - state_tile_lo.to(tl.float32)).to(tl.bfloat16)
+
+    # what the queries read of the committed state
+    key_c0 = tl.arange(0, 32)
+    state_tile_c0 = tl.load(state_rows + key_c0[None, :])
+    state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c0_rest = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)
+        - state_tile_c0_lo.to(tl.float32)).to(tl.bfloat16)
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_rest))
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_lo), read)
+    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_hi), read)
+    key_c1 = 32 + tl.arange(0, 32)
+    state_tile_c1 = tl.load(state_rows + key_c1[None, :])
+    state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c1_rest = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)
+        - state_tile_c1_lo.to(tl.float32)).to(tl.bfloat16)
+    q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_rest), read)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_lo), read)
+    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_hi), read)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -383,7 +418,7 @@ def values(
     passed = tl.full([16, B_V], 1.0, tl.float32)
     out_tile = tl.zeros([16, B_V], tl.float32)
     poisoned = tl.zeros([16], tl.int32)
-    for _ in range(0, deepest + 1):
+    for step in range(0, deepest + 1):
         inside_reached = node_reached >= 0
         own = node_reached == node
         # a non-finite input of the reached node
@@ -431,9 +466,6 @@ def values(
 
     # output: + P (q^T S_pre)
     # readout: <text>:7
-    read = tl.dot(q_tile, tl.trans(state_tile_rest))
-    read = tl.dot(q_tile, tl.trans(state_tile_lo), read)
-    read = tl.dot(q_tile, tl.trans(state_tile_hi), read)
     out_tile = out_tile + passed * read
     out_tile = tl.where((poisoned != 0)[:, None], float("nan"), out_tile)
     out_tile = tl.where(slot >= 0, out_tile, 0.0)
