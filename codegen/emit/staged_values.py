@@ -90,7 +90,8 @@ class _Values(Walk):
         if plan.value_decay is None:
             return super().decay()
         self.writer.origin("decay", place(plan.value_decay, plan.form.decay))
-        tile = self.value(plan.value_decay, OTHER)
+        with self.precisely():
+            tile = self.value(plan.value_decay, OTHER)
         return f"tl.where({self.value_mask(OTHER)}, {tile}, 1.0)"
 
     # -- what ancestors wrote ---------------------------------------------------------------------

@@ -68,6 +68,8 @@ def arithmetic(expr: Expr, spell: Callable[[Expr], str], writer: Writer) -> str:
 
 def call(fn: str, argument: str, writer: Writer) -> str:
     """A function of the table applied to a text; an argument it needs several times gets a name."""
+    if fn == "exp" and writer.precise:
+        return f"precise_exp({argument})"
     template = FUNCTIONS[fn].triton
     if template.count("@") > 1 and not argument.isidentifier():
         argument = writer.temp(argument, f"{fn}_argument")

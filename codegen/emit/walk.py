@@ -114,8 +114,17 @@ class Walk(GroupTiles):
         factors = plan.key_decay if kind is Kind.KEY else plan.value_decay
         assert kind is not None and factors is not None
         self.writer.origin("decay", place(factors, plan.form.decay))
-        tile = self.whole_vector(kind, factors, OTHER)
+        with self.precisely():
+            tile = self.whole_vector(kind, factors, OTHER)
         return f"tl.where({self.exists(kind, OTHER)}, {tile}, 1.0)"
+
+    @contextmanager
+    def precisely(self) -> Iterator[None]:
+        """Exponentials within are taken to the last digit: they are multiplied along paths, and
+        what is read of a state that grows apart may be a small difference of such products."""
+        self.writer.precise = True
+        yield
+        self.writer.precise = False
 
     def _move_up(self) -> None:
         """To the nearest ancestor that is left: the highest bit."""

@@ -47,6 +47,8 @@ class Writer:
         self.lines: list[str] = []
         self.arguments: dict[str, str] = {}
         self.memo: dict[tuple[object, ...], str] = {}
+        self.precise = False
+        """Whether exponentials are taken to the last digit."""
         self._issued = set(reserved)
         self._indent = 1
 

@@ -116,6 +116,19 @@ B_V = tl.constexpr(64)
 
 
 @triton.jit
+def precise_exp(x):
+    """exp(x) with an error below one unit in the last place; the GPU's own is off by several."""
+    x = tl.where(x < -150.0, -150.0, tl.where(x > 150.0, 150.0, x))
+    n = tl.floor(x * 1.4426950408889634 + 0.5)
+    # x = n log 2 + r, log 2 in two parts, of which the first times n is exact
+    r = (x - n * 0.693145751953125) - n * 1.428606820309417e-06
+    p = 0.001388888888888889 + r * 0.0001984126984126984
+    p = 0.041666666666666664 + r * (0.008333333333333333 + r * p)
+    return tl.exp2(n) * (1.0 + r * (1.0 + r * (0.5 + r * (0.16666666666666666 + r * p))))
+
+
+
+@triton.jit
 def prepare(cu_nodes, b, b_stride, capacity, rows, q, q_stride, k, k_stride, v, v_stride, g, g_stride):
     """Before the tree is solved: norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -249,7 +262,7 @@ def factors(cu_nodes, vectors, folded, v, v_stride, rows, capacity, ancestors, d
         g_step = g_stride.to(tl.int32)
         g_full_reached = tl.load(g_rows + (node_reached * g_step)[:, None] + tl.arange(0, 128)[None, :],
             mask=inside_reached[:, None] & (tl.arange(0, 128) < D_V)[None, :], other=0.0).to(tl.float32)
-        g_full_reached_2 = tl.exp(g_full_reached)
+        g_full_reached_2 = precise_exp(g_full_reached)
         g_live_reached = tl.where((tl.arange(0, 128) < D_V)[None, :], g_full_reached_2, 0.0)
         decay_reached = tl.where(inside_reached[:, None] & (tl.arange(0, 128) < D_V)[None, :],
             g_live_reached, 1.0)
@@ -492,8 +505,8 @@ def values(
         g_step = g_stride.to(tl.int32)
         g_tile_reached = tl.load(g_rows + (node_reached * g_step)[:, None] + value[None, :],
             mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0).to(tl.float32)
-        decay_reached = tl.where(inside_reached[:, None] & (value < D_V)[None, :], tl.exp(g_tile_reached),
-            1.0)
+        decay_reached = tl.where(inside_reached[:, None] & (value < D_V)[None, :],
+            precise_exp(g_tile_reached), 1.0)
         passed = passed * decay_reached
         highest_0 = ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
         node_reached = tl.where(left_0 != 0, highest_0, -1)
