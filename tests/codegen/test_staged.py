@@ -110,14 +110,14 @@ def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -
 MUTATIONS = {
     "a step too few": (r"step < length", "step < length - 1"),
     "decays forgotten": (r"passed = passed \* decay_reached", "passed = passed"),
-    "the wrong parent": (r"\(highest >> 23\) - 127|>> 23\) - 127", ">> 23) - 128"),
+    "its own unknowns": (r"first \+ node_reached\) \* \(VALUE", "first + node) * (VALUE"),
     "a node without its turn": (r"for j in range\(0, count\)", "for j in range(0, count - 1)"),
     "always the first ancestor": (
         r"other=0\.0\)\.to\(tl\.int32\)",
         "other=0.0).to(tl.int32) * 0",
     ),
     "the wrong sign": (r"- seen\b", "+ seen"),
-    "another head": (r"path_rows = folded \+ ", "path_rows = folded + 0 * "),
+    "another head": (r"vector_rows = vectors \+ ", "vector_rows = vectors + 0 * "),
 }
 
 
