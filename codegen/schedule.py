@@ -291,7 +291,7 @@ def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             mend="fusion fused",
         )
     if schedule.folds:
-        _check_folding(schedule, blocks(schedule, shapes) == 1)
+        _check_folding(schedule)
     if schedule.solver == "levels" and plan.form.micro_steps > 1:
         steps = plan.form.micro_steps
         raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {steps}")
@@ -318,7 +318,7 @@ def _check_shared(schedule: Schedule, plan: Plan) -> None:
         )
 
 
-def _check_folding(schedule: Schedule, one: bool) -> None:
+def _check_folding(schedule: Schedule) -> None:
     fusion = schedule.fusion
     if schedule.commit == "factors":
         raise InvalidSchedule(
@@ -328,10 +328,6 @@ def _check_folding(schedule: Schedule, one: bool) -> None:
     if schedule.solver not in ("inverse", "product"):
         raise InvalidSchedule(
             f"{fusion} shares an inverse between value tiles: solver must be inverse or product"
-        )
-    if schedule.orientation != "values" and (fusion == "joined" or one):
-        raise InvalidSchedule(
-            f"{fusion} is emitted with values on the M side only: orientation must be values"
         )
 
 

@@ -117,10 +117,8 @@ def hand_over(context: Context, tiles: Tiles) -> None:
     values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
     if plan.pairs:
         pair = plan.pairs[0]
-        operand = replace(pair.erase, scalars=parts.erase_scalars)
-        erase = [
-            f for f in (path_decay(context, pair.after_decay, 0), tiles.scale(operand, 0)) if f
-        ]
+        scale = tiles.scale(erase_of_pair(context), 0)
+        erase = [f for f in (path_decay(context, pair.after_decay, 0), scale) if f]
         values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
     first = first_handed_plane(context)
     for number, name in enumerate(parts.names):
@@ -138,33 +136,37 @@ def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
         own = None if plan.inclusive else plan.own_writes[m] or "0.0"
         tile = _readout_tile(context, system, f"write_readout{m or ''}", write.key, own)
         if fold is not None:
-            pair = plan.pairs[0]
             seen = system.coupling(
-                f"minus_seen{m or ''}", 0, 0, pair.erase, write.key, pair.after_decay,
+                f"minus_seen{m or ''}", 0, 0, erase_of_pair(context), write.key,
+                plan.pairs[0].after_decay,
                 sign="-", strict=True,
             )  # fmt: skip
             precision.dot(w, tile, precision.pieces(w, fold), precision.pieces(w, seen), tile)
         results.append(tile)
     if fold is not None:
-        common = handover(context).common
-        if common:
-            w.comment("a bad node has a zero column in F, which NaN must not spoil")
-            w.let(fold, f"{fold} * tl.where(finite, {product(*common)}, 0.0)[None, :]")
         results.insert(0, fold)
     _store_folded(context, w, precision, results)
 
 
+def erase_of_pair(context: Context) -> Operand:
+    """The erase vector of the pair without what it has in common with the target."""
+    return replace(context.plan.pairs[0].erase, scalars=handover(context).erase_scalars)
+
+
 def _pair_fold(context: Context, system: System) -> str:
-    plan = context.plan
+    """F D for the scalars D common to target and erase vector: C (I + D G)^-1 D is
+    (C D) (I + G D)^-1, so that they multiply what is written, once for both tiles."""
+    plan, common = context.plan, handover(context).common
     pair = plan.pairs[0]
+    written = replace(pair.write, scalars=(*common, *pair.write.scalars))
     system.writer.section("G (with a minus sign) and C")
     own = None if plan.inclusive else plan.own_pairs[0] or "0.0"
+    if own not in (None, "0.0"):
+        own = product(own, *common)
     minus_g = system.coupling(
-        "minus_g", 0, 0, pair.erase, pair.write, pair.after_decay, sign="-", strict=True
+        "minus_g", 0, 0, erase_of_pair(context), written, pair.after_decay, sign="-", strict=True
     )
-    return _fold(
-        context, system, minus_g, _readout_tile(context, system, "readout", pair.write, own)
-    )
+    return _fold(context, system, minus_g, _readout_tile(context, system, "readout", written, own))
 
 
 def _store_folded(context: Context, w: Writer, precision: Precision, results: list[str]) -> None:
@@ -200,9 +202,9 @@ def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:
     if not sweeps:
         return readout
     if context.schedule.solver == "inverse" and precision.plan == "fp32":
-        rough, correction = system.rough_inverse("inverse", 0, minus_g, sweeps)
-        w.section("F = C Y (I + E + E^2), with the rough inverse Y exact in bfloat16")
-        precision.dot(w, "fold", precision.thirds(w, readout), Pieces((rough,)))
+        rough, _, correction = system.rough_inverse("inverse", minus_g, sweeps)
+        w.section("F = C (I + Z) (I + E + E^2), with Z exact in bfloat16")
+        precision.dot(w, "fold", precision.thirds(w, readout), Pieces((rough,)), readout)
         pieces = precision.pieces(w, "fold")
         return precision.dot(w, "fold", pieces, precision.pieces(w, correction), "fold")
     build = system.inverse if context.schedule.solver == "inverse" else system.product

@@ -49,21 +49,38 @@ class Precision:
             )
         if dtype == "bf16":
             return Pieces((name,))
-        high = writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)")
         if self.plan == "bf16":
-            return Pieces((high,))
-        low = writer.let(f"{name}_lo", f"({name} - {high}.to(tl.float32)).to(tl.bfloat16)")
-        return Pieces((high, low))
+            return Pieces((writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)"),))
+        high, top = self.rounded(writer, name)
+        return Pieces((high, writer.let(f"{name}_lo", f"({name} - {top}).to(tl.bfloat16)")))
+
+    def rounded(self, writer: Writer, name: str) -> tuple[str, str]:
+        """The float32 tile `name` rounded to bfloat16, and the same in float32.
+
+        Rounded as an integer: a conversion whose result is needed in both formats goes one by one
+        through a slow unit of NVIDIA's processors, one that is exact goes in pairs. NaN may become
+        a number here: then what is left over is NaN.
+        """
+        if self.whole:
+            high = writer.let(f"{name}_hi", f"{name}.to(tl.bfloat16)")
+            return high, writer.let(f"{name}_top", f"{high}.to(tl.float32)")
+        bits = f"{name}.to(tl.int32, bitcast=True)"
+        rounded = f"(({bits} + 0x8000) & -0x10000).to(tl.float32, bitcast=True)"
+        top = writer.let(f"{name}_top", rounded)
+        return writer.let(f"{name}_hi", f"{top}.to(tl.bfloat16)"), top
 
     def thirds(self, writer: Writer, name: str) -> Pieces:
         """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is
-        exact."""
-        two = self._halves(writer, name, "fp32")
-        if len(two.names) < 2:
-            return two
-        high, low = two.names
-        rest = f"{name} - {high}.to(tl.float32) - {low}.to(tl.float32)"
-        return Pieces((high, low, writer.let(f"{name}_rest", f"({rest}).to(tl.bfloat16)")))
+        exact. The second is cut off, not rounded: what is left still fits into eight bits."""
+        if self.plan != "fp32":
+            return self._halves(writer, name, "fp32")
+        high, top = self.rounded(writer, name)
+        rest = writer.let(f"{name}_rest", f"{name} - {top}")
+        cut = f"({rest}.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)"
+        middle = writer.let(f"{name}_mid", cut)
+        low = writer.let(f"{name}_lo", f"{middle}.to(tl.bfloat16)")
+        last = writer.let(f"{name}_last", f"({rest} - {middle}).to(tl.bfloat16)")
+        return Pieces((high, low, last))
 
     def dot(
         self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None

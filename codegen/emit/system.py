@@ -71,7 +71,7 @@ class System:
 
     def decay(self, b: int, a: int, after_decay: bool, scale: str | None, gram: str) -> str | None:
         """exp(c_i - c_j), or exp(c_parent(i) - c_j), times the scale of the written vector j; None
-        when both are one.
+        when both are one. What eighths leave of the sums is part of the scales.
 
         Meaningful for ancestor pairs only: others may overflow, and are dropped by a selection,
         never by a product with zero. Exponents are kept in base 2.
@@ -84,19 +84,32 @@ class System:
                 exponent = f"{t.across(c.block('c', b))} - {t.along(c.block('c', a))}"
                 if not after_decay:
                     exponent = f"({exponent} - {t.across(c.block('g', b))})"
-                rest = f"{t.across(c.block('c_rest', b))} - {t.along(c.block('c_rest', a))}"
-                exponent = f"{exponent} + ({rest})"
                 if c.schedule.path_sum == "dot":
                     # the selection changes nothing; it has the exponential computed in the layout
                     # of the product, not converted to it
                     exponent = f"tl.where({gram} == {gram}, {exponent}, 0.0)"
                 factors.append(f"tl.exp2({exponent})")
+            scale = self._with_rest(scale, a, "-")
             if scale is not None:
                 factors.append(t.along(scale))
             if not factors:
                 return None
             name = self.writer.fresh(c.pair(stem, b, a))
             self.memo[known] = self.writer.let(name, product(*factors))
+        return self.memo[known]
+
+    def _with_rest(self, scale: str | None, b: int, sign: str = "") -> str | None:
+        """`scale` times what the eighths of log-decays leave of the decay of a path, or of its
+        inverse: within 2^-16 and 2^16 for 256 nodes."""
+        c = self.context
+        if c.plan.log_decay is None:
+            return scale
+        rest = f"tl.exp2({sign}{c.block('c_rest', b)})"
+        known = ("rest", b, sign, scale)
+        if known not in self.memo:
+            stem = f"{scale or 'rest'}_{'from' if sign else 'to'}"
+            text = product(scale, rest) if scale else rest
+            self.memo[known] = self.writer.temp(text, stem)
         return self.memo[known]
 
     def mask(self, b: int, a: int) -> str:
@@ -124,7 +137,8 @@ class System:
         """A tile of G (`sign` "-", strict) or C: scale_i * decay_ij * scale_j * gram_ij; `own`
         stands on the diagonal."""
         t = self.tiles
-        scale_i, gram = t.scale(reader, b), self.products(b, a, reader, written, after_decay)
+        scale_i = self._with_rest(t.scale(reader, b), b)
+        gram = self.products(b, a, reader, written, after_decay)
         decay = self.decay(b, a, after_decay, t.scale(written, a), gram)
         factors = [t.across(scale_i)] if scale_i else []
         factors += [decay] if decay else []
@@ -147,6 +161,12 @@ class System:
             return self.precision.dot(self.writer, out, tile, unknown, start)
         return self.precision.dot(self.writer, out, unknown, tile, start)
 
+    def read(self, out: str, keys: Pieces, state: Pieces, start: str | None) -> str:
+        """`out = start + ` products of key vectors with a chunk of the state tile."""
+        if self.tiles.nodes_on_rows:
+            return self.precision.dot(self.writer, out, keys, state.transposed(), start)
+        return self.precision.dot(self.writer, out, state, keys.transposed(), start)
+
     # -- inverses ---------------------------------------------------------------------------------
 
     def inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
@@ -161,32 +181,37 @@ class System:
             for _ in self.repeat(sweeps - 1):
                 self.precision.dot(w, name, self.precision.pieces(w, name), pieces, identity)
             return name
-        rough, correction = self.rough_inverse(name, b, minus_g, sweeps)
-        w.let(name, f"{rough}.to(tl.float32)")
+        rough, top, correction = self.rough_inverse(name, minus_g, sweeps)
+        identity = self._identity(self.context.block("identity", b), b)
+        w.let(name, f"{identity} + {top} + {correction}")
         pieces = self.precision.pieces(w, correction)
         return self.precision.dot(w, name, Pieces((rough,)), pieces, name)
 
-    def rough_inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> tuple[str, str]:
-        """A bfloat16 inverse Y and the correction E + E^2, E = I - (I+G) Y: the inverse is
-        Y (I + E + E^2) up to E^3.
+    def rough_inverse(self, name: str, minus_g: str, sweeps: int) -> tuple[str, str, str]:
+        """Z of a rough inverse I + Z in bfloat16, the same in float32, and the correction E + E^2
+        for E = I - (I+G)(I+Z): the inverse is (I + Z)(I + E + E^2) up to E^3.
 
-        Sweeps on the identity in one bfloat16 pass each are self-correcting to bfloat16 accuracy.
-        All further digits come from one residual, which is exact to float32 because Y is: G enters
-        it in three pieces.
+        Sweeps in one bfloat16 pass each are self-correcting to bfloat16 accuracy. All further
+        digits come from one residual, which is exact to float32 because Z is: G enters it in three
+        pieces. Without I no product starts from constants, with which ptxas 12.8 has been seen to
+        replace integer operations on its result.
         """
         w = self.writer
-        w.comment("(I+G)^-1, rough: Y <- I - G Y in bfloat16")
-        identity = self._identity(self.context.block("identity", b), b)
+        w.comment("(I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16")
         pieces = self.precision.thirds(w, minus_g)
-        rough = w.let(f"{name}_rough", f"({identity} + {minus_g}).to(tl.bfloat16)")
-        for _ in self.repeat(sweeps - 1):
-            w.let(rough, f"tl.dot({rough}, {pieces.names[0]}, {identity}).to(tl.bfloat16)")
-        w.comment("what is missing: E = I - (I+G) Y, and E + E^2")
-        residual = w.let(f"{name}_residual", f"{identity} - {rough}.to(tl.float32)")
+        rough, top = pieces.names[0], f"{minus_g}_top"
+        if sweeps > 1:
+            rough = w.let(f"{name}_rough", rough)
+            sweep = f"tl.dot({rough}, {pieces.names[0]}, {minus_g})"
+            for _ in self.repeat(sweeps - 2):
+                w.let(rough, f"{sweep}.to(tl.bfloat16)")
+            rough, top = self.precision.rounded(w, w.let(f"{name}_whole", sweep))
+        w.comment("what is missing: E = -G - Z - G Z, and E + E^2")
+        residual = w.let(f"{name}_residual", f"{minus_g} - {top}")
         self.precision.dot(w, residual, pieces, Pieces((rough,)), residual)
         w.let(f"{residual}_16", f"{residual}.to(tl.bfloat16)")
         correction = f"tl.dot({residual}_16, {residual}_16, {residual})"
-        return rough, w.let(f"{name}_correction", correction)
+        return rough, top, w.let(f"{name}_correction", correction)
 
     def product(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
         """(I-G)(I+G^2)(I+G^4)... of a block: fewer steps, but powers of G lose digits (bounded in

@@ -50,11 +50,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         wait(w)
     if per_key:
         products = _decayed_products(context, system, state)
-    for number, name in enumerate(handover(context).names):
-        w.let(name, tiles.plane(first_handed_plane(context) + number, name, "head", 0))
-        for scalar in context.plan.scalars:
-            if scalar.name == name:
-                w.memo["scalar", scalar.expr.key, 0] = name
+    _load_rows(tiles)
     _finish(context, tiles, system, products)
     return w.kernel(
         "values",
@@ -67,6 +63,16 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     )
 
 
+def _load_rows(tiles: Tiles) -> None:
+    """Row scalars that the factors kernel has left."""
+    w, context = tiles.writer, tiles.context
+    for number, name in enumerate(handover(context).names):
+        w.let(name, tiles.plane(first_handed_plane(context) + number, name, "head", 0))
+        for scalar in context.plan.scalars:
+            if scalar.name == name:
+                w.memo["scalar", scalar.expr.key, 0] = name
+
+
 def _state_products(context: Context, system: System, state: list[Pieces]) -> dict[Reader, str]:
     """base^T S_pre for every operand that reads the state, before or after the decay."""
     w = system.writer
@@ -75,7 +81,7 @@ def _state_products(context: Context, system: System, state: list[Pieces]) -> di
         name, start = w.fresh(f"state_dot_{leaf(base)}"), None
         for chunk, pieces in enumerate(state):
             keys = system.key_pieces(base, 0, chunk)
-            start = system.precision.dot(w, name, pieces, keys.transposed(), start)
+            start = system.read(name, keys, pieces, start)
         products[base, False] = products[base, True] = name
     return products
 
@@ -89,7 +95,7 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
         name, start = w.fresh(f"state_dot_{leaf(reader[0])}"), None
         for chunk, pieces in enumerate(state):
             keys = system.state_reader(*reader, 0, chunk)
-            start = system.precision.dot(w, name, pieces, keys.transposed(), start)
+            start = system.read(name, keys, pieces, start)
         products[reader] = name
     return products
 
@@ -112,9 +118,9 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reade
     w.section("output: P (q^T S_pre) + F (r - e^T S_pre)")
     w.origin("readout", place(plan.form.recurrence.output))
     read = products[plan.query.base, plan.query_after_decay]
-    out = w.let("out_tile", f"out_row[None, :] * {read}")
+    out = w.let("out_tile", f"{tiles.across('out_row')} * {read}")
     for number, pieces in enumerate(right):
-        system.apply(out, pieces, _load_folded(context, w, number), out)
+        system.apply(out, pieces, _load_folded(tiles, number), out)
     if plan.gain is not None:
         w.let(out, product(out, tiles.value(plan.gain, 0)))
     if plan.direct is not None:
@@ -133,7 +139,8 @@ def _right_operands(
         w.section("right side: R = r - P (e^T S_pre)")
         w.origin("u", unknown_place(plan.form, 0))
         pair = plan.pairs[0]
-        erased = f"erase_row[None, :] * {products[pair.erase.base, pair.after_decay]}"
+        read = products[pair.erase.base, pair.after_decay]
+        erased = f"{tiles.across('erase_row')} * {read}"
         name = tiles.absorb(f"{tiles.value(target, 0)} - {erased}", "right", 0)
         right.append(precision.pieces(w, name))
     for write in plan.writes:
@@ -142,9 +149,11 @@ def _right_operands(
     return right
 
 
-def _load_folded(context: Context, w: Writer, tile: int) -> Pieces:
-    names = []
+def _load_folded(tiles: Tiles, tile: int) -> Pieces:
+    """Pieces of a folded tile on its side of the product with the right operands."""
+    context, w, names = tiles.context, tiles.writer, []
     for piece in range(folded_pieces(context)):
         number = tile * folded_pieces(context) + piece
         names.append(w.let(f"folded_{tile}_{piece}", f"tl.load({piece_at(number)})"))
-    return Pieces(tuple(names)).transposed()
+    pieces = Pieces(tuple(names))
+    return pieces if tiles.nodes_on_rows else pieces.transposed()

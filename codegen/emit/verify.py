@@ -148,10 +148,7 @@ class Fused:
         name, start = c.block(stem, b), None
         for chunk, pieces in enumerate(state):
             keys = self.system.state_reader(operand.base, after_decay, b, chunk)
-            if t.nodes_on_rows:
-                start = self.precision.dot(w, name, keys, pieces.transposed(), start)
-            else:
-                start = self.precision.dot(w, name, pieces, keys.transposed(), start)
+            start = self.system.read(name, keys, pieces, start)
         factors = [f for f in (path_decay(c, after_decay, b), t.scale(operand, b)) if f]
         if factors:
             w.let(name, f"{t.across(product(*factors))} * {name}")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
 import boleir
@@ -27,10 +31,59 @@ def test_pieces_per_format(plan: str, dtype: str, pieces: int) -> None:
     assert len(Precision(plan).pieces(Writer(), "x", dtype).names) == pieces
 
 
+class Numbers:
+    """What the emitted lines do with a float32 tile: casts, sums, masks of bits."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.values = values
+
+    def to(self, dtype: str, bitcast: bool = False) -> Numbers:
+        """A cast; to bfloat16 by rounding to the nearest, ties to even."""
+        if bitcast:
+            return Numbers(self.values.view(dtype))
+        bits = self.values.view(np.uint32).astype(np.uint64)
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+        cast = rounded.astype(np.uint32).view(np.float32)
+        return Numbers(np.where(np.isnan(self.values), self.values, cast))
+
+    def __add__(self, other: int) -> Numbers:
+        return Numbers(self.values + np.int32(other))
+
+    def __and__(self, other: int) -> Numbers:
+        return Numbers(self.values & np.int32(other))
+
+    def __sub__(self, other: Numbers) -> Numbers:
+        return Numbers(self.values - other.values)
+
+
+def split(names: Pieces, w: Writer, x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Values of the pieces of `x` after the lines in `w`."""
+    tl = SimpleNamespace(int32="int32", float32="float32", bfloat16="bfloat16")
+    found: dict[str, Any] = {"x": Numbers(x), "tl": tl}
+    exec("\n".join(line.strip() for line in w.lines), found)
+    return [found[name].values.astype(np.float64) for name in names.names]
+
+
 def test_three_pieces_keep_every_bit() -> None:
     w = Writer()
-    assert Precision("fp32").thirds(w, "x").names == ("x_hi", "x_lo", "x_rest")
-    assert Precision("ieee").thirds(w, "x").names == ("x",)
+    pieces = Precision("fp32").thirds(w, "x")
+    assert pieces.names == ("x_hi", "x_lo", "x_last")
+    x = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
+    x *= np.float32(10.0) ** np.random.default_rng(1).integers(-20, 20, x.size)
+    assert (sum(split(pieces, w, x)) == x).all()
+    assert Precision("ieee").thirds(Writer(), "x").names == ("x",)
+
+
+def test_two_pieces_keep_sixteen_bits_and_what_is_not_finite() -> None:
+    w = Writer()
+    pieces = Precision("fp32").pieces(w, "x")
+    x = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
+    assert (np.abs(sum(split(pieces, w, x)) - x) <= 2.0**-17 * np.abs(x)).all()
+    strange = np.array([np.nan, np.inf, -np.inf], np.float32)
+    strange = np.append(strange, np.array([0x7FFFFFFF, 0xFFFFFFFF], np.uint32).view(np.float32))
+    with np.errstate(all="ignore"):
+        high, low = split(pieces, w, strange)
+    assert (np.isnan(high) | np.isnan(low)).all()
 
 
 def test_whole_operands_keep_every_bit() -> None:

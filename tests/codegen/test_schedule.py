@@ -103,10 +103,6 @@ def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None
         ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
         ({"fusion": "staged", "commit": "deferred"}, "staged is for updates from the right"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
-        (
-            {"fusion": "split", "solver": "inverse", "orientation": "nodes"},
-            "orientation must be values",
-        ),
     ],
 )
 def test_impossible_schedules_are_refused(fields: dict[str, Any], message: str) -> None:

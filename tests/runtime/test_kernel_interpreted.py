@@ -35,9 +35,16 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "product": {"solver": "product"},
     "split inverse": {"fusion": "split", "solver": "inverse"},
     "split inverse, inline": {"fusion": "split", "solver": "inverse", "gates": "inline"},
+    "split, nodes on rows": {"fusion": "split", "solver": "inverse", "orientation": "nodes"},
     "split product": {"fusion": "split", "solver": "product"},
     "joined": {"fusion": "joined", "solver": "inverse"},
     "joined, inline": {"fusion": "joined", "solver": "inverse", "gates": "inline"},
+    "joined, inline, nodes on rows": {
+        "fusion": "joined",
+        "solver": "inverse",
+        "gates": "inline",
+        "orientation": "nodes",
+    },
 }
 RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
     "gated_delta_rule": ([1, 2, 24, 24], list(SCHEDULES)),

@@ -311,8 +311,10 @@ def verify(
     v2_step = v2_stride.to(tl.int32)
     v2_tile = tl.load(v2_rows + (node * v2_step)[None, :] + value[:, None], mask=inside[None, :],
         other=0.0).to(tl.float32)
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     # sigmoid_b1: gated_delta_product.bole:14
     sigmoid_b1_at = rows + head * capacity + first
     sigmoid_b1 = tl.load(sigmoid_b1_at + node, mask=inside, other=0.0)
@@ -373,39 +375,49 @@ def verify(
     out_tile = (tl.exp2(c + c_rest) * scaled_norm_q)[None, :] * out_tile
 
     # the block's own system: (I+G) U = R
+    scaled_sigmoid_b1_norm_k1_to = scaled_sigmoid_b1_norm_k1 * tl.exp2(c_rest)
     gram_k1_k1 = tl.dot(k1_tile, tl.trans(k1_tile))
-    decay = tl.exp2(c[None, :] - c[:, None] + (c_rest[None, :] - c_rest[:, None])) * norm_k1[:, None]
+    norm_k1_from = norm_k1 * tl.exp2(-c_rest)
+    decay = tl.exp2(c[None, :] - c[:, None]) * norm_k1_from[:, None]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     related = ((path_lo[None, :] >> (node[:, None] & 31)) & 1) != 0
     minus_g00 = tl.where(related & (node[None, :] > node[:, None]),
-        -scaled_sigmoid_b1_norm_k1[None, :] * decay * gram_k1_k1, 0.0)
+        -scaled_sigmoid_b1_norm_k1_to[None, :] * decay * gram_k1_k1, 0.0)
     gram_k1_k2 = tl.dot(k2_tile, tl.trans(k1_tile))
-    decay_2 = tl.exp2(c[None, :] - c[:, None] + (c_rest[None, :] - c_rest[:, None])) * norm_k2[:, None]
+    norm_k2_from = norm_k2 * tl.exp2(-c_rest)
+    decay_2 = tl.exp2(c[None, :] - c[:, None]) * norm_k2_from[:, None]
     minus_g01 = tl.where(related & (node[None, :] > node[:, None]),
-        -scaled_sigmoid_b1_norm_k1[None, :] * decay_2 * gram_k1_k2, 0.0)
+        -scaled_sigmoid_b1_norm_k1_to[None, :] * decay_2 * gram_k1_k2, 0.0)
+    scaled_sigmoid_b2_norm_k2_to = scaled_sigmoid_b2_norm_k2 * tl.exp2(c_rest)
     gram_k2_k1 = tl.dot(k1_tile, tl.trans(k2_tile))
     minus_g10 = tl.where(related & (node[None, :] > node[:, None]),
-        -scaled_sigmoid_b2_norm_k2[None, :] * decay * gram_k2_k1,
+        -scaled_sigmoid_b2_norm_k2_to[None, :] * decay * gram_k2_k1,
         tl.where((node[None, :] == node[:, None]) & related, -scaled_b2[None, :], 0.0))
     gram_k2_k2 = tl.dot(k2_tile, tl.trans(k2_tile))
     minus_g11 = tl.where(related & (node[None, :] > node[:, None]),
-        -scaled_sigmoid_b2_norm_k2[None, :] * decay_2 * gram_k2_k2, 0.0)
-    minus_g00_hi = minus_g00.to(tl.bfloat16)
-    minus_g00_lo = (minus_g00 - minus_g00_hi.to(tl.float32)).to(tl.bfloat16)
-    minus_g01_hi = minus_g01.to(tl.bfloat16)
-    minus_g01_lo = (minus_g01 - minus_g01_hi.to(tl.float32)).to(tl.bfloat16)
-    minus_g10_hi = minus_g10.to(tl.bfloat16)
-    minus_g10_lo = (minus_g10 - minus_g10_hi.to(tl.float32)).to(tl.bfloat16)
-    minus_g11_hi = minus_g11.to(tl.bfloat16)
-    minus_g11_lo = (minus_g11 - minus_g11_hi.to(tl.float32)).to(tl.bfloat16)
+        -scaled_sigmoid_b2_norm_k2_to[None, :] * decay_2 * gram_k2_k2, 0.0)
+    minus_g00_top = ((minus_g00.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g00_hi = minus_g00_top.to(tl.bfloat16)
+    minus_g00_lo = (minus_g00 - minus_g00_top).to(tl.bfloat16)
+    minus_g01_top = ((minus_g01.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g01_hi = minus_g01_top.to(tl.bfloat16)
+    minus_g01_lo = (minus_g01 - minus_g01_top).to(tl.bfloat16)
+    minus_g10_top = ((minus_g10.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g10_hi = minus_g10_top.to(tl.bfloat16)
+    minus_g10_lo = (minus_g10 - minus_g10_top).to(tl.bfloat16)
+    minus_g11_top = ((minus_g11.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g11_hi = minus_g11_top.to(tl.bfloat16)
+    minus_g11_lo = (minus_g11 - minus_g11_top).to(tl.bfloat16)
     u = right
     u1 = right1
     for _ in range(1, 10):
-        u_hi = u.to(tl.bfloat16)
-        u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
-        u1_hi = u1.to(tl.bfloat16)
-        u1_lo = (u1 - u1_hi.to(tl.float32)).to(tl.bfloat16)
+        u_top = ((u.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        u_hi = u_top.to(tl.bfloat16)
+        u_lo = (u - u_top).to(tl.bfloat16)
+        u1_top = ((u1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        u1_hi = u1_top.to(tl.bfloat16)
+        u1_lo = (u1 - u1_top).to(tl.bfloat16)
         u_next = tl.dot(u_hi, minus_g00_lo, right)
         u_next = tl.dot(u_lo, minus_g00_hi, u_next)
         u_next = tl.dot(u_hi, minus_g00_hi, u_next)
@@ -420,23 +432,28 @@ def verify(
         u1_next = tl.dot(u1_hi, minus_g11_hi, u1_next)
         u = u_next
         u1 = u1_next
-    u_hi = u.to(tl.bfloat16)
-    u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
-    u1_hi = u1.to(tl.bfloat16)
-    u1_lo = (u1 - u1_hi.to(tl.float32)).to(tl.bfloat16)
+    u_top = ((u.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    u_hi = u_top.to(tl.bfloat16)
+    u_lo = (u - u_top).to(tl.bfloat16)
+    u1_top = ((u1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    u1_hi = u1_top.to(tl.bfloat16)
+    u1_lo = (u1 - u1_top).to(tl.bfloat16)
 
     # output: + C U
+    scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
     gram_q_k1 = tl.dot(k1_tile, tl.trans(q_tile))
-    readout = tl.where(related, scaled_norm_q[None, :] * decay * gram_q_k1, 0.0)
-    readout_hi = readout.to(tl.bfloat16)
-    readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
+    readout = tl.where(related, scaled_norm_q_to[None, :] * decay * gram_q_k1, 0.0)
+    readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    readout_hi = readout_top.to(tl.bfloat16)
+    readout_lo = (readout - readout_top).to(tl.bfloat16)
     out_tile = tl.dot(u_hi, readout_lo, out_tile)
     out_tile = tl.dot(u_lo, readout_hi, out_tile)
     out_tile = tl.dot(u_hi, readout_hi, out_tile)
     gram_q_k2 = tl.dot(k2_tile, tl.trans(q_tile))
-    readout1 = tl.where(related, scaled_norm_q[None, :] * decay_2 * gram_q_k2, 0.0)
-    readout1_hi = readout1.to(tl.bfloat16)
-    readout1_lo = (readout1 - readout1_hi.to(tl.float32)).to(tl.bfloat16)
+    readout1 = tl.where(related, scaled_norm_q_to[None, :] * decay_2 * gram_q_k2, 0.0)
+    readout1_top = ((readout1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    readout1_hi = readout1_top.to(tl.bfloat16)
+    readout1_lo = (readout1 - readout1_top).to(tl.bfloat16)
     out_tile = tl.dot(u1_hi, readout1_lo, out_tile)
     out_tile = tl.dot(u1_lo, readout1_hi, out_tile)
     out_tile = tl.dot(u1_hi, readout1_hi, out_tile)

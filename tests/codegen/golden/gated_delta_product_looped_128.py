@@ -299,8 +299,10 @@ def verify(
     state_tile = tl.load(state_rows + key[None, :])
     # what follows reads results of the previous kernel
     tl.extra.cuda.gdc_wait()
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)
     u_rows = unknowns + first * (VALUE_HEADS * D_V) + head * D_V
@@ -410,109 +412,142 @@ def verify(
             lost = lost | word_earlier & bad_nodes_earlier
             u_earlier = tl.load(u_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :] + value[:, None],
                 mask=inside_earlier[None, :], other=0.0)
-            u_earlier_hi = u_earlier.to(tl.bfloat16)
-            u_earlier_lo = (u_earlier - u_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+            u_earlier_top = ((u_earlier.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+                bitcast=True)
+            u_earlier_hi = u_earlier_top.to(tl.bfloat16)
+            u_earlier_lo = (u_earlier - u_earlier_top).to(tl.bfloat16)
             u1_earlier = tl.load(u1_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :] + value[:, None],
                 mask=inside_earlier[None, :], other=0.0)
-            u1_earlier_hi = u1_earlier.to(tl.bfloat16)
-            u1_earlier_lo = (u1_earlier - u1_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+            u1_earlier_top = ((u1_earlier.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+                bitcast=True)
+            u1_earlier_hi = u1_earlier_top.to(tl.bfloat16)
+            u1_earlier_lo = (u1_earlier - u1_earlier_top).to(tl.bfloat16)
+            scaled_sigmoid_b1_norm_k1_to = scaled_sigmoid_b1_norm_k1 * tl.exp2(c_rest)
             k1_tile_earlier = tl.load(k1_rows + (node_earlier * k1_step)[:, None] + key[None, :],
                 mask=inside_earlier[:, None], other=0.0)
             gram_k1_k1_earlier = tl.dot(k1_tile_earlier, tl.trans(k1_tile))
-            decay_earlier = (tl.exp2(c[None, :] - c_earlier[:, None]
-                + (c_rest[None, :] - c_rest_earlier[:, None])) * norm_k1_earlier[:, None])
+            norm_k1_earlier_from = norm_k1_earlier * tl.exp2(-c_rest_earlier)
+            decay_earlier = tl.exp2(c[None, :] - c_earlier[:, None]) * norm_k1_earlier_from[:, None]
             path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
             path_earlier_lo = path_earlier.to(tl.int32)
             path_earlier_hi = (path_earlier >> 32).to(tl.int32)
             related_earlier = (((tl.where((node_earlier[:, None] & 32) == 0, path_earlier_lo[None, :],
                 path_earlier_hi[None, :]) >> (node_earlier[:, None] & 31)) & 1) != 0)
             minus_g00_earlier = tl.where(related_earlier,
-                -scaled_sigmoid_b1_norm_k1[None, :] * decay_earlier * gram_k1_k1_earlier, 0.0)
-            minus_g00_earlier_hi = minus_g00_earlier.to(tl.bfloat16)
-            minus_g00_earlier_lo = (minus_g00_earlier - minus_g00_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                -scaled_sigmoid_b1_norm_k1_to[None, :] * decay_earlier * gram_k1_k1_earlier, 0.0)
+            minus_g00_earlier_top = ((minus_g00_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            minus_g00_earlier_hi = minus_g00_earlier_top.to(tl.bfloat16)
+            minus_g00_earlier_lo = (minus_g00_earlier - minus_g00_earlier_top).to(tl.bfloat16)
             right = tl.dot(u_earlier_hi, minus_g00_earlier_lo, right)
             right = tl.dot(u_earlier_lo, minus_g00_earlier_hi, right)
             right = tl.dot(u_earlier_hi, minus_g00_earlier_hi, right)
+            scaled_sigmoid_b2_norm_k2_to = scaled_sigmoid_b2_norm_k2 * tl.exp2(c_rest)
             gram_k2_k1_earlier = tl.dot(k1_tile_earlier, tl.trans(k2_tile))
             minus_g10_earlier = tl.where(related_earlier,
-                -scaled_sigmoid_b2_norm_k2[None, :] * decay_earlier * gram_k2_k1_earlier, 0.0)
-            minus_g10_earlier_hi = minus_g10_earlier.to(tl.bfloat16)
-            minus_g10_earlier_lo = (minus_g10_earlier - minus_g10_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                -scaled_sigmoid_b2_norm_k2_to[None, :] * decay_earlier * gram_k2_k1_earlier, 0.0)
+            minus_g10_earlier_top = ((minus_g10_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            minus_g10_earlier_hi = minus_g10_earlier_top.to(tl.bfloat16)
+            minus_g10_earlier_lo = (minus_g10_earlier - minus_g10_earlier_top).to(tl.bfloat16)
             right1 = tl.dot(u_earlier_hi, minus_g10_earlier_lo, right1)
             right1 = tl.dot(u_earlier_lo, minus_g10_earlier_hi, right1)
             right1 = tl.dot(u_earlier_hi, minus_g10_earlier_hi, right1)
+            scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
             gram_q_k1_earlier = tl.dot(k1_tile_earlier, tl.trans(q_tile))
             readout_earlier = tl.where(related_earlier,
-                scaled_norm_q[None, :] * decay_earlier * gram_q_k1_earlier, 0.0)
-            readout_earlier_hi = readout_earlier.to(tl.bfloat16)
-            readout_earlier_lo = (readout_earlier - readout_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                scaled_norm_q_to[None, :] * decay_earlier * gram_q_k1_earlier, 0.0)
+            readout_earlier_top = ((readout_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            readout_earlier_hi = readout_earlier_top.to(tl.bfloat16)
+            readout_earlier_lo = (readout_earlier - readout_earlier_top).to(tl.bfloat16)
             out_tile = tl.dot(u_earlier_hi, readout_earlier_lo, out_tile)
             out_tile = tl.dot(u_earlier_lo, readout_earlier_hi, out_tile)
             out_tile = tl.dot(u_earlier_hi, readout_earlier_hi, out_tile)
             k2_tile_earlier = tl.load(k2_rows + (node_earlier * k2_step)[:, None] + key[None, :],
                 mask=inside_earlier[:, None], other=0.0)
             gram_k1_k2_earlier = tl.dot(k2_tile_earlier, tl.trans(k1_tile))
-            decay_earlier_2 = (tl.exp2(c[None, :] - c_earlier[:, None]
-                + (c_rest[None, :] - c_rest_earlier[:, None])) * norm_k2_earlier[:, None])
+            norm_k2_earlier_from = norm_k2_earlier * tl.exp2(-c_rest_earlier)
+            decay_earlier_2 = tl.exp2(c[None, :] - c_earlier[:, None]) * norm_k2_earlier_from[:, None]
             minus_g01_earlier = tl.where(related_earlier,
-                -scaled_sigmoid_b1_norm_k1[None, :] * decay_earlier_2 * gram_k1_k2_earlier, 0.0)
-            minus_g01_earlier_hi = minus_g01_earlier.to(tl.bfloat16)
-            minus_g01_earlier_lo = (minus_g01_earlier - minus_g01_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                -scaled_sigmoid_b1_norm_k1_to[None, :] * decay_earlier_2 * gram_k1_k2_earlier, 0.0)
+            minus_g01_earlier_top = ((minus_g01_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            minus_g01_earlier_hi = minus_g01_earlier_top.to(tl.bfloat16)
+            minus_g01_earlier_lo = (minus_g01_earlier - minus_g01_earlier_top).to(tl.bfloat16)
             right = tl.dot(u1_earlier_hi, minus_g01_earlier_lo, right)
             right = tl.dot(u1_earlier_lo, minus_g01_earlier_hi, right)
             right = tl.dot(u1_earlier_hi, minus_g01_earlier_hi, right)
             gram_k2_k2_earlier = tl.dot(k2_tile_earlier, tl.trans(k2_tile))
             minus_g11_earlier = tl.where(related_earlier,
-                -scaled_sigmoid_b2_norm_k2[None, :] * decay_earlier_2 * gram_k2_k2_earlier, 0.0)
-            minus_g11_earlier_hi = minus_g11_earlier.to(tl.bfloat16)
-            minus_g11_earlier_lo = (minus_g11_earlier - minus_g11_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                -scaled_sigmoid_b2_norm_k2_to[None, :] * decay_earlier_2 * gram_k2_k2_earlier, 0.0)
+            minus_g11_earlier_top = ((minus_g11_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            minus_g11_earlier_hi = minus_g11_earlier_top.to(tl.bfloat16)
+            minus_g11_earlier_lo = (minus_g11_earlier - minus_g11_earlier_top).to(tl.bfloat16)
             right1 = tl.dot(u1_earlier_hi, minus_g11_earlier_lo, right1)
             right1 = tl.dot(u1_earlier_lo, minus_g11_earlier_hi, right1)
             right1 = tl.dot(u1_earlier_hi, minus_g11_earlier_hi, right1)
             gram_q_k2_earlier = tl.dot(k2_tile_earlier, tl.trans(q_tile))
             readout1_earlier = tl.where(related_earlier,
-                scaled_norm_q[None, :] * decay_earlier_2 * gram_q_k2_earlier, 0.0)
-            readout1_earlier_hi = readout1_earlier.to(tl.bfloat16)
-            readout1_earlier_lo = (readout1_earlier - readout1_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                scaled_norm_q_to[None, :] * decay_earlier_2 * gram_q_k2_earlier, 0.0)
+            readout1_earlier_top = ((readout1_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            readout1_earlier_hi = readout1_earlier_top.to(tl.bfloat16)
+            readout1_earlier_lo = (readout1_earlier - readout1_earlier_top).to(tl.bfloat16)
             out_tile = tl.dot(u1_earlier_hi, readout1_earlier_lo, out_tile)
             out_tile = tl.dot(u1_earlier_lo, readout1_earlier_hi, out_tile)
             out_tile = tl.dot(u1_earlier_hi, readout1_earlier_hi, out_tile)
 
         # the block's own system: (I+G) U = R
+        scaled_sigmoid_b1_norm_k1_to = scaled_sigmoid_b1_norm_k1 * tl.exp2(c_rest)
         gram_k1_k1 = tl.dot(k1_tile, tl.trans(k1_tile))
-        decay = tl.exp2(c[None, :] - c[:, None] + (c_rest[None, :] - c_rest[:, None])) * norm_k1[:, None]
+        norm_k1_from = norm_k1 * tl.exp2(-c_rest)
+        decay = tl.exp2(c[None, :] - c[:, None]) * norm_k1_from[:, None]
         path_lo = path.to(tl.int32)
         path_hi = (path >> 32).to(tl.int32)
         related = (((tl.where((node[:, None] & 32) == 0, path_lo[None, :],
             path_hi[None, :]) >> (node[:, None] & 31)) & 1) != 0)
         minus_g00 = tl.where(related & (node[None, :] > node[:, None]),
-            -scaled_sigmoid_b1_norm_k1[None, :] * decay * gram_k1_k1, 0.0)
+            -scaled_sigmoid_b1_norm_k1_to[None, :] * decay * gram_k1_k1, 0.0)
         gram_k1_k2 = tl.dot(k2_tile, tl.trans(k1_tile))
-        decay_2 = tl.exp2(c[None, :] - c[:, None] + (c_rest[None, :] - c_rest[:, None])) * norm_k2[:, None]
+        norm_k2_from = norm_k2 * tl.exp2(-c_rest)
+        decay_2 = tl.exp2(c[None, :] - c[:, None]) * norm_k2_from[:, None]
         minus_g01 = tl.where(related & (node[None, :] > node[:, None]),
-            -scaled_sigmoid_b1_norm_k1[None, :] * decay_2 * gram_k1_k2, 0.0)
+            -scaled_sigmoid_b1_norm_k1_to[None, :] * decay_2 * gram_k1_k2, 0.0)
+        scaled_sigmoid_b2_norm_k2_to = scaled_sigmoid_b2_norm_k2 * tl.exp2(c_rest)
         gram_k2_k1 = tl.dot(k1_tile, tl.trans(k2_tile))
         minus_g10 = tl.where(related & (node[None, :] > node[:, None]),
-            -scaled_sigmoid_b2_norm_k2[None, :] * decay * gram_k2_k1,
+            -scaled_sigmoid_b2_norm_k2_to[None, :] * decay * gram_k2_k1,
             tl.where((node[None, :] == node[:, None]) & related, -scaled_b2[None, :], 0.0))
         gram_k2_k2 = tl.dot(k2_tile, tl.trans(k2_tile))
         minus_g11 = tl.where(related & (node[None, :] > node[:, None]),
-            -scaled_sigmoid_b2_norm_k2[None, :] * decay_2 * gram_k2_k2, 0.0)
-        minus_g00_hi = minus_g00.to(tl.bfloat16)
-        minus_g00_lo = (minus_g00 - minus_g00_hi.to(tl.float32)).to(tl.bfloat16)
-        minus_g01_hi = minus_g01.to(tl.bfloat16)
-        minus_g01_lo = (minus_g01 - minus_g01_hi.to(tl.float32)).to(tl.bfloat16)
-        minus_g10_hi = minus_g10.to(tl.bfloat16)
-        minus_g10_lo = (minus_g10 - minus_g10_hi.to(tl.float32)).to(tl.bfloat16)
-        minus_g11_hi = minus_g11.to(tl.bfloat16)
-        minus_g11_lo = (minus_g11 - minus_g11_hi.to(tl.float32)).to(tl.bfloat16)
+            -scaled_sigmoid_b2_norm_k2_to[None, :] * decay_2 * gram_k2_k2, 0.0)
+        minus_g00_top = ((minus_g00.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        minus_g00_hi = minus_g00_top.to(tl.bfloat16)
+        minus_g00_lo = (minus_g00 - minus_g00_top).to(tl.bfloat16)
+        minus_g01_top = ((minus_g01.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        minus_g01_hi = minus_g01_top.to(tl.bfloat16)
+        minus_g01_lo = (minus_g01 - minus_g01_top).to(tl.bfloat16)
+        minus_g10_top = ((minus_g10.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        minus_g10_hi = minus_g10_top.to(tl.bfloat16)
+        minus_g10_lo = (minus_g10 - minus_g10_top).to(tl.bfloat16)
+        minus_g11_top = ((minus_g11.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        minus_g11_hi = minus_g11_top.to(tl.bfloat16)
+        minus_g11_lo = (minus_g11 - minus_g11_top).to(tl.bfloat16)
         u = right
         u1 = right1
         for _ in range(1, 10):
-            u_hi = u.to(tl.bfloat16)
-            u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
-            u1_hi = u1.to(tl.bfloat16)
-            u1_lo = (u1 - u1_hi.to(tl.float32)).to(tl.bfloat16)
+            u_top = ((u.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+            u_hi = u_top.to(tl.bfloat16)
+            u_lo = (u - u_top).to(tl.bfloat16)
+            u1_top = ((u1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+            u1_hi = u1_top.to(tl.bfloat16)
+            u1_lo = (u1 - u1_top).to(tl.bfloat16)
             u_next = tl.dot(u_hi, minus_g00_lo, right)
             u_next = tl.dot(u_lo, minus_g00_hi, u_next)
             u_next = tl.dot(u_hi, minus_g00_hi, u_next)
@@ -528,24 +563,30 @@ def verify(
             u = u_next
             u1 = u1_next
         tl.store(u_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], u, mask=inside[None, :])
-        u_hi = u.to(tl.bfloat16)
-        u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
+        u_top = ((u.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        u_hi = u_top.to(tl.bfloat16)
+        u_lo = (u - u_top).to(tl.bfloat16)
         tl.store(u1_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], u1, mask=inside[None, :])
-        u1_hi = u1.to(tl.bfloat16)
-        u1_lo = (u1 - u1_hi.to(tl.float32)).to(tl.bfloat16)
+        u1_top = ((u1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        u1_hi = u1_top.to(tl.bfloat16)
+        u1_lo = (u1 - u1_top).to(tl.bfloat16)
 
         # output: + C U
+        scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
         gram_q_k1 = tl.dot(k1_tile, tl.trans(q_tile))
-        readout = tl.where(related, scaled_norm_q[None, :] * decay * gram_q_k1, 0.0)
-        readout_hi = readout.to(tl.bfloat16)
-        readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
+        readout = tl.where(related, scaled_norm_q_to[None, :] * decay * gram_q_k1, 0.0)
+        readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        readout_hi = readout_top.to(tl.bfloat16)
+        readout_lo = (readout - readout_top).to(tl.bfloat16)
         out_tile = tl.dot(u_hi, readout_lo, out_tile)
         out_tile = tl.dot(u_lo, readout_hi, out_tile)
         out_tile = tl.dot(u_hi, readout_hi, out_tile)
         gram_q_k2 = tl.dot(k2_tile, tl.trans(q_tile))
-        readout1 = tl.where(related, scaled_norm_q[None, :] * decay_2 * gram_q_k2, 0.0)
-        readout1_hi = readout1.to(tl.bfloat16)
-        readout1_lo = (readout1 - readout1_hi.to(tl.float32)).to(tl.bfloat16)
+        readout1 = tl.where(related, scaled_norm_q_to[None, :] * decay_2 * gram_q_k2, 0.0)
+        readout1_top = ((readout1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        readout1_hi = readout1_top.to(tl.bfloat16)
+        readout1_lo = (readout1 - readout1_top).to(tl.bfloat16)
         out_tile = tl.dot(u1_hi, readout1_lo, out_tile)
         out_tile = tl.dot(u1_lo, readout1_hi, out_tile)
         out_tile = tl.dot(u1_hi, readout1_hi, out_tile)

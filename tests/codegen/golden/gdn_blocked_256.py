@@ -453,59 +453,73 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
 
         # G (with a minus sign)
         beta_norm_k = beta * norm_k
+        beta_norm_k_to = beta_norm_k * tl.exp2(c_rest)
         gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
-        decay = tl.exp2(c[:, None] - c[None, :] + (c_rest[:, None] - c_rest[None, :])) * norm_k[None, :]
+        norm_k_from = norm_k * tl.exp2(-c_rest)
+        decay = tl.exp2(c[:, None] - c[None, :]) * norm_k_from[None, :]
         path = tl.where(finite, word & ~bad, 0)
         path_lo = path.to(tl.int32)
         path_hi = (path >> 32).to(tl.int32)
         related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
             path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
         minus_g = tl.where(related & (node[:, None] > node[None, :]),
-            -beta_norm_k[:, None] * decay * gram_k_k, 0.0)
-        # (I+G)^-1, rough: Y <- I - G Y in bfloat16
-        identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
-        minus_g_hi = minus_g.to(tl.bfloat16)
-        minus_g_lo = (minus_g - minus_g_hi.to(tl.float32)).to(tl.bfloat16)
-        minus_g_rest = (minus_g - minus_g_hi.to(tl.float32) - minus_g_lo.to(tl.float32)).to(tl.bfloat16)
-        inverse_rough = (identity + minus_g).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        # what is missing: E = I - (I+G) Y, and E + E^2
-        inverse_residual = identity - inverse_rough.to(tl.float32)
-        inverse_residual = tl.dot(minus_g_rest, inverse_rough, inverse_residual)
-        inverse_residual = tl.dot(minus_g_lo, inverse_rough, inverse_residual)
-        inverse_residual = tl.dot(minus_g_hi, inverse_rough, inverse_residual)
+            -beta_norm_k_to[:, None] * decay * gram_k_k, 0.0)
+        # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
+        minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        minus_g_hi = minus_g_top.to(tl.bfloat16)
+        minus_g_rest = minus_g - minus_g_top
+        minus_g_mid = (minus_g_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        minus_g_lo = minus_g_mid.to(tl.bfloat16)
+        minus_g_last = (minus_g_rest - minus_g_mid).to(tl.bfloat16)
+        inverse_rough = minus_g_hi
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_whole = tl.dot(inverse_rough, minus_g_hi, minus_g)
+        inverse_whole_top = ((inverse_whole.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        inverse_whole_hi = inverse_whole_top.to(tl.bfloat16)
+        # what is missing: E = -G - Z - G Z, and E + E^2
+        inverse_residual = minus_g - inverse_whole_top
+        inverse_residual = tl.dot(minus_g_last, inverse_whole_hi, inverse_residual)
+        inverse_residual = tl.dot(minus_g_lo, inverse_whole_hi, inverse_residual)
+        inverse_residual = tl.dot(minus_g_hi, inverse_whole_hi, inverse_residual)
         inverse_residual_16 = inverse_residual.to(tl.bfloat16)
         inverse_correction = tl.dot(inverse_residual_16, inverse_residual_16, inverse_residual)
-        inverse = inverse_rough.to(tl.float32)
-        inverse_correction_hi = inverse_correction.to(tl.bfloat16)
-        inverse_correction_lo = (inverse_correction - inverse_correction_hi.to(tl.float32)).to(tl.bfloat16)
-        inverse = tl.dot(inverse_rough, inverse_correction_lo, inverse)
-        inverse = tl.dot(inverse_rough, inverse_correction_hi, inverse)
-        inverse_hi = inverse.to(tl.bfloat16)
-        inverse_lo = (inverse - inverse_hi.to(tl.float32)).to(tl.bfloat16)
+        identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
+        inverse = identity + inverse_whole_top + inverse_correction
+        inverse_correction_top = ((inverse_correction.to(tl.int32, bitcast=True) + 0x8000)
+            & -0x10000).to(tl.float32, bitcast=True)
+        inverse_correction_hi = inverse_correction_top.to(tl.bfloat16)
+        inverse_correction_lo = (inverse_correction - inverse_correction_top).to(tl.bfloat16)
+        inverse = tl.dot(inverse_whole_hi, inverse_correction_lo, inverse)
+        inverse = tl.dot(inverse_whole_hi, inverse_correction_hi, inverse)
+        inverse_top = ((inverse.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        inverse_hi = inverse_top.to(tl.bfloat16)
+        inverse_lo = (inverse - inverse_top).to(tl.bfloat16)
 
         # what outputs of the block read of it
+        scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
         gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
-        readout = tl.where(related, scaled_norm_q[:, None] * decay * gram_q_k, 0.0)
-        readout_hi = readout.to(tl.bfloat16)
-        readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
+        readout = tl.where(related, scaled_norm_q_to[:, None] * decay * gram_q_k, 0.0)
+        readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        readout_hi = readout_top.to(tl.bfloat16)
+        readout_lo = (readout - readout_top).to(tl.bfloat16)
         fold = tl.dot(readout_hi, inverse_lo)
         fold = tl.dot(readout_lo, inverse_hi, fold)
         fold = tl.dot(readout_hi, inverse_hi, fold)
         fold = fold * column_scale[None, :]
         slot = block * (block + 1) // 2 + block
-        fold_hi = fold.to(tl.bfloat16)
-        fold_lo = (fold - fold_hi.to(tl.float32)).to(tl.bfloat16)
+        fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        fold_hi = fold_top.to(tl.bfloat16)
+        fold_lo = (fold - fold_top).to(tl.bfloat16)
         tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
         tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
 
@@ -541,20 +555,22 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
 
                 # what outputs read
                 scaled_norm_q_later = 0.10206207261596577 * norm_q_later
+                scaled_norm_q_later_to = scaled_norm_q_later * tl.exp2(c_rest_later)
                 q_tile_later = tl.load(q_rows + (node_later * PASSING_CHANNELS)[:, None] + key[None, :],
                     mask=inside_later[:, None] & (key < D_K)[None, :], other=0.0)
                 gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
-                decay_later = (tl.exp2(c_later[:, None] - c[None, :]
-                    + (c_rest_later[:, None] - c_rest[None, :])) * norm_k[None, :])
+                decay_later = tl.exp2(c_later[:, None] - c[None, :]) * norm_k_from[None, :]
                 path_later = tl.where(finite_later, word_later & ~bad, 0)
                 path_later_lo = path_later.to(tl.int32)
                 path_later_hi = (path_later >> 32).to(tl.int32)
                 related_later = (((tl.where((node[None, :] & 32) == 0, path_later_lo[:, None],
                     path_later_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
                 readout_later = tl.where(related_later,
-                    scaled_norm_q_later[:, None] * decay_later * gram_q_k_later, 0.0)
-                readout_later_hi = readout_later.to(tl.bfloat16)
-                readout_later_lo = (readout_later - readout_later_hi.to(tl.float32)).to(tl.bfloat16)
+                    scaled_norm_q_later_to[:, None] * decay_later * gram_q_k_later, 0.0)
+                readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)
+                    & -0x10000).to(tl.float32, bitcast=True)
+                readout_later_hi = readout_later_top.to(tl.bfloat16)
+                readout_later_lo = (readout_later - readout_later_top).to(tl.bfloat16)
                 fold_later = tl.dot(readout_later_hi, inverse_lo)
                 fold_later = tl.dot(readout_later_lo, inverse_hi, fold_later)
                 fold_later = tl.dot(readout_later_hi, inverse_hi, fold_later)
@@ -562,26 +578,33 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 # outputs below a non-finite input become NaN
                 fold_later = tl.where(lost[:, None], float("nan"), fold_later)
                 slot = later * (later + 1) // 2 + block
-                fold_later_hi = fold_later.to(tl.bfloat16)
-                fold_later_lo = (fold_later - fold_later_hi.to(tl.float32)).to(tl.bfloat16)
+                fold_later_top = ((fold_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                fold_later_hi = fold_later_top.to(tl.bfloat16)
+                fold_later_lo = (fold_later - fold_later_top).to(tl.bfloat16)
                 tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
                 tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
 
                 # what unknowns see, with a minus sign
+                norm_k_later_to = norm_k_later * tl.exp2(c_rest_later)
                 k_tile_later = tl.load(k_rows + (node_later * KEPT_CHANNELS)[:, None] + key[None, :],
                     mask=inside_later[:, None] & (key < D_K)[None, :], other=0.0)
                 gram_k_k_later = tl.dot(k_tile_later, tl.trans(k_tile))
                 minus_g_later = tl.where(related_later,
-                    -norm_k_later[:, None] * decay_later * gram_k_k_later, 0.0)
-                minus_g_later_hi = minus_g_later.to(tl.bfloat16)
-                minus_g_later_lo = (minus_g_later - minus_g_later_hi.to(tl.float32)).to(tl.bfloat16)
+                    -norm_k_later_to[:, None] * decay_later * gram_k_k_later, 0.0)
+                minus_g_later_top = ((minus_g_later.to(tl.int32, bitcast=True) + 0x8000)
+                    & -0x10000).to(tl.float32, bitcast=True)
+                minus_g_later_hi = minus_g_later_top.to(tl.bfloat16)
+                minus_g_later_lo = (minus_g_later - minus_g_later_top).to(tl.bfloat16)
                 seen_later = tl.dot(minus_g_later_hi, inverse_lo)
                 seen_later = tl.dot(minus_g_later_lo, inverse_hi, seen_later)
                 seen_later = tl.dot(minus_g_later_hi, inverse_hi, seen_later)
                 seen_later = seen_later * column_scale[None, :]
                 slot = 10 + later * (later - 1) // 2 + block
-                seen_later_hi = seen_later.to(tl.bfloat16)
-                seen_later_lo = (seen_later - seen_later_hi.to(tl.float32)).to(tl.bfloat16)
+                seen_later_top = ((seen_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                seen_later_hi = seen_later_top.to(tl.bfloat16)
+                seen_later_lo = (seen_later - seen_later_top).to(tl.bfloat16)
                 tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
                 tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
 
@@ -605,8 +628,10 @@ def values(
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :], mask=(value < D_V)[:, None] & (key < D_K)[None, :],
         other=0.0)
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -657,8 +682,10 @@ def values(
                 word_index_earlier = earlier * NODE_BLOCK // 64
                 right_earlier = tl.load(u_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :]
                     + value[:, None], mask=inside_earlier[None, :] & (value < D_V)[:, None], other=0.0)
-                right_earlier_hi = right_earlier.to(tl.bfloat16)
-                right_earlier_lo = (right_earlier - right_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+                right_earlier_top = ((right_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                    & -0x10000).to(tl.float32, bitcast=True)
+                right_earlier_hi = right_earlier_top.to(tl.bfloat16)
+                right_earlier_lo = (right_earlier - right_earlier_top).to(tl.bfloat16)
                 seen_slot = 10 + block * (block - 1) // 2 + earlier
                 folded_0_0 = tl.load(place + seen_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
                 folded_0_1 = tl.load(place + (seen_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
@@ -677,8 +704,9 @@ def values(
         if (block + 1) * NODE_BLOCK < count:
             tl.store(u_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], right,
                 mask=inside[None, :] & (value < D_V)[:, None])
-        right_hi = right.to(tl.bfloat16)
-        right_lo = (right - right_hi.to(tl.float32)).to(tl.bfloat16)
+        right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        right_hi = right_top.to(tl.bfloat16)
+        right_lo = (right - right_top).to(tl.bfloat16)
         read_slot = block * (block + 1) // 2 + block
         folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
         folded_0_1 = tl.load(place + (read_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)

@@ -205,8 +205,10 @@ def factors(
     # store the folded tiles, piece by piece
     place = folded + program.to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
-    write_readout_hi = write_readout.to(tl.bfloat16)
-    write_readout_lo = (write_readout - write_readout_hi.to(tl.float32)).to(tl.bfloat16)
+    write_readout_top = ((write_readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    write_readout_hi = write_readout_top.to(tl.bfloat16)
+    write_readout_lo = (write_readout - write_readout_top).to(tl.bfloat16)
     tl.store(place + cell, write_readout_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
 
@@ -234,10 +236,14 @@ def values(
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile_c0 = tl.load(state_rows + key_c0[None, :])
     state_tile_c1 = tl.load(state_rows + key_c1[None, :])
-    state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
-    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
-    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_top).to(tl.bfloat16)
+    state_tile_c1_top = ((state_tile_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
@@ -250,15 +256,19 @@ def values(
     decayed_0_rows = decayed + (head * capacity + first) * D_K
     q_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c0_hi = q_decayed_c0.to(tl.bfloat16)
-    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c0_top = ((q_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c0_hi = q_decayed_c0_top.to(tl.bfloat16)
+    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
     state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), state_dot_q)
     q_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c1_hi = q_decayed_c1.to(tl.bfloat16)
-    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c1_top = ((q_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c1_hi = q_decayed_c1_top.to(tl.bfloat16)
+    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)

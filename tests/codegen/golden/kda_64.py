@@ -302,62 +302,72 @@ def factors(
     tl.debug_barrier()
 
     # G (with a minus sign) and C
-    beta_norm_k = beta * norm_k
     walked_k_k = tl.where(node[:, None] >= node[None, :],
         tl.load(k_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
+    beta_norm_k = beta * norm_k
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     path_hi = (path >> 32).to(tl.int32)
     related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
         path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]),
-        -beta_norm_k[:, None] * norm_k[None, :] * walked_k_k, 0.0)
+        -norm_k[:, None] * beta_norm_k[None, :] * walked_k_k, 0.0)
     walked_q_k = tl.where(node[:, None] >= node[None, :],
         tl.load(q_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
-    readout = tl.where(related, scaled_norm_q[:, None] * norm_k[None, :] * walked_q_k, 0.0)
-    # (I+G)^-1, rough: Y <- I - G Y in bfloat16
-    identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
-    minus_g_hi = minus_g.to(tl.bfloat16)
-    minus_g_lo = (minus_g - minus_g_hi.to(tl.float32)).to(tl.bfloat16)
-    minus_g_rest = (minus_g - minus_g_hi.to(tl.float32) - minus_g_lo.to(tl.float32)).to(tl.bfloat16)
-    inverse_rough = (identity + minus_g).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-    # what is missing: E = I - (I+G) Y, and E + E^2
-    inverse_residual = identity - inverse_rough.to(tl.float32)
-    inverse_residual = tl.dot(minus_g_rest, inverse_rough, inverse_residual)
-    inverse_residual = tl.dot(minus_g_lo, inverse_rough, inverse_residual)
-    inverse_residual = tl.dot(minus_g_hi, inverse_rough, inverse_residual)
+    readout = tl.where(related, scaled_norm_q[:, None] * beta_norm_k[None, :] * walked_q_k, 0.0)
+    # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
+    minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g_hi = minus_g_top.to(tl.bfloat16)
+    minus_g_rest = minus_g - minus_g_top
+    minus_g_mid = (minus_g_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+    minus_g_lo = minus_g_mid.to(tl.bfloat16)
+    minus_g_last = (minus_g_rest - minus_g_mid).to(tl.bfloat16)
+    inverse_rough = minus_g_hi
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+    inverse_whole = tl.dot(inverse_rough, minus_g_hi, minus_g)
+    inverse_whole_top = ((inverse_whole.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    inverse_whole_hi = inverse_whole_top.to(tl.bfloat16)
+    # what is missing: E = -G - Z - G Z, and E + E^2
+    inverse_residual = minus_g - inverse_whole_top
+    inverse_residual = tl.dot(minus_g_last, inverse_whole_hi, inverse_residual)
+    inverse_residual = tl.dot(minus_g_lo, inverse_whole_hi, inverse_residual)
+    inverse_residual = tl.dot(minus_g_hi, inverse_whole_hi, inverse_residual)
     inverse_residual_16 = inverse_residual.to(tl.bfloat16)
     inverse_correction = tl.dot(inverse_residual_16, inverse_residual_16, inverse_residual)
 
-    # F = C Y (I + E + E^2), with the rough inverse Y exact in bfloat16
-    readout_hi = readout.to(tl.bfloat16)
-    readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
-    readout_rest = (readout - readout_hi.to(tl.float32) - readout_lo.to(tl.float32)).to(tl.bfloat16)
-    fold = tl.dot(readout_rest, inverse_rough)
-    fold = tl.dot(readout_lo, inverse_rough, fold)
-    fold = tl.dot(readout_hi, inverse_rough, fold)
-    fold_hi = fold.to(tl.bfloat16)
-    fold_lo = (fold - fold_hi.to(tl.float32)).to(tl.bfloat16)
-    inverse_correction_hi = inverse_correction.to(tl.bfloat16)
-    inverse_correction_lo = (inverse_correction - inverse_correction_hi.to(tl.float32)).to(tl.bfloat16)
+    # F = C (I + Z) (I + E + E^2), with Z exact in bfloat16
+    readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    readout_hi = readout_top.to(tl.bfloat16)
+    readout_rest = readout - readout_top
+    readout_mid = (readout_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+    readout_lo = readout_mid.to(tl.bfloat16)
+    readout_last = (readout_rest - readout_mid).to(tl.bfloat16)
+    fold = tl.dot(readout_last, inverse_whole_hi, readout)
+    fold = tl.dot(readout_lo, inverse_whole_hi, fold)
+    fold = tl.dot(readout_hi, inverse_whole_hi, fold)
+    fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    fold_hi = fold_top.to(tl.bfloat16)
+    fold_lo = (fold - fold_top).to(tl.bfloat16)
+    inverse_correction_top = ((inverse_correction.to(tl.int32, bitcast=True) + 0x8000)
+        & -0x10000).to(tl.float32, bitcast=True)
+    inverse_correction_hi = inverse_correction_top.to(tl.bfloat16)
+    inverse_correction_lo = (inverse_correction - inverse_correction_top).to(tl.bfloat16)
     fold = tl.dot(fold_hi, inverse_correction_lo, fold)
     fold = tl.dot(fold_lo, inverse_correction_hi, fold)
     fold = tl.dot(fold_hi, inverse_correction_hi, fold)
-    # a bad node has a zero column in F, which NaN must not spoil
-    fold = fold * tl.where(finite, beta, 0.0)[None, :]
 
     # store the folded tiles, piece by piece
     place = folded + program.to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
-    fold_hi = fold.to(tl.bfloat16)
-    fold_lo = (fold - fold_hi.to(tl.float32)).to(tl.bfloat16)
+    fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    fold_hi = fold_top.to(tl.bfloat16)
+    fold_lo = (fold - fold_top).to(tl.bfloat16)
     tl.store(place + cell, fold_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
 
@@ -389,14 +399,22 @@ def values(
     state_tile_c1 = tl.load(state_rows + key_c1[None, :])
     state_tile_c2 = tl.load(state_rows + key_c2[None, :])
     state_tile_c3 = tl.load(state_rows + key_c3[None, :])
-    state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
-    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
-    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_c2_hi = state_tile_c2.to(tl.bfloat16)
-    state_tile_c2_lo = (state_tile_c2 - state_tile_c2_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_c3_hi = state_tile_c3.to(tl.bfloat16)
-    state_tile_c3_lo = (state_tile_c3 - state_tile_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_top).to(tl.bfloat16)
+    state_tile_c1_top = ((state_tile_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
+    state_tile_c2_top = ((state_tile_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c2_hi = state_tile_c2_top.to(tl.bfloat16)
+    state_tile_c2_lo = (state_tile_c2 - state_tile_c2_top).to(tl.bfloat16)
+    state_tile_c3_top = ((state_tile_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c3_hi = state_tile_c3_top.to(tl.bfloat16)
+    state_tile_c3_lo = (state_tile_c3 - state_tile_c3_top).to(tl.bfloat16)
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
@@ -409,58 +427,74 @@ def values(
     decayed_0_rows = decayed + (head * capacity + first) * D_K
     k_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
         other=0.0)
-    k_decayed_c0_hi = k_decayed_c0.to(tl.bfloat16)
-    k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    k_decayed_c0_top = ((k_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    k_decayed_c0_hi = k_decayed_c0_top.to(tl.bfloat16)
+    k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_top).to(tl.bfloat16)
     state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_lo))
     state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_hi), state_dot_k)
     state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_hi), state_dot_k)
     k_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
         other=0.0)
-    k_decayed_c1_hi = k_decayed_c1.to(tl.bfloat16)
-    k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    k_decayed_c1_top = ((k_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    k_decayed_c1_hi = k_decayed_c1_top.to(tl.bfloat16)
+    k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_top).to(tl.bfloat16)
     state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), state_dot_k)
     state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), state_dot_k)
     state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), state_dot_k)
     k_decayed_c2 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
         other=0.0)
-    k_decayed_c2_hi = k_decayed_c2.to(tl.bfloat16)
-    k_decayed_c2_lo = (k_decayed_c2 - k_decayed_c2_hi.to(tl.float32)).to(tl.bfloat16)
+    k_decayed_c2_top = ((k_decayed_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    k_decayed_c2_hi = k_decayed_c2_top.to(tl.bfloat16)
+    k_decayed_c2_lo = (k_decayed_c2 - k_decayed_c2_top).to(tl.bfloat16)
     state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_lo), state_dot_k)
     state_dot_k = tl.dot(state_tile_c2_lo, tl.trans(k_decayed_c2_hi), state_dot_k)
     state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_hi), state_dot_k)
     k_decayed_c3 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
         other=0.0)
-    k_decayed_c3_hi = k_decayed_c3.to(tl.bfloat16)
-    k_decayed_c3_lo = (k_decayed_c3 - k_decayed_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    k_decayed_c3_top = ((k_decayed_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    k_decayed_c3_hi = k_decayed_c3_top.to(tl.bfloat16)
+    k_decayed_c3_lo = (k_decayed_c3 - k_decayed_c3_top).to(tl.bfloat16)
     state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_lo), state_dot_k)
     state_dot_k = tl.dot(state_tile_c3_lo, tl.trans(k_decayed_c3_hi), state_dot_k)
     state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_hi), state_dot_k)
     decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
     q_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c0_hi = q_decayed_c0.to(tl.bfloat16)
-    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c0_top = ((q_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c0_hi = q_decayed_c0_top.to(tl.bfloat16)
+    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
     state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), state_dot_q)
     q_decayed_c1 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c1_hi = q_decayed_c1.to(tl.bfloat16)
-    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c1_top = ((q_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c1_hi = q_decayed_c1_top.to(tl.bfloat16)
+    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
     q_decayed_c2 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c2_hi = q_decayed_c2.to(tl.bfloat16)
-    q_decayed_c2_lo = (q_decayed_c2 - q_decayed_c2_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c2_top = ((q_decayed_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c2_hi = q_decayed_c2_top.to(tl.bfloat16)
+    q_decayed_c2_lo = (q_decayed_c2 - q_decayed_c2_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_lo), state_dot_q)
     state_dot_q = tl.dot(state_tile_c2_lo, tl.trans(q_decayed_c2_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_hi), state_dot_q)
     q_decayed_c3 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
         other=0.0)
-    q_decayed_c3_hi = q_decayed_c3.to(tl.bfloat16)
-    q_decayed_c3_lo = (q_decayed_c3 - q_decayed_c3_hi.to(tl.float32)).to(tl.bfloat16)
+    q_decayed_c3_top = ((q_decayed_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    q_decayed_c3_hi = q_decayed_c3_top.to(tl.bfloat16)
+    q_decayed_c3_lo = (q_decayed_c3 - q_decayed_c3_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_lo), state_dot_q)
     state_dot_q = tl.dot(state_tile_c3_lo, tl.trans(q_decayed_c3_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_hi), state_dot_q)
@@ -481,8 +515,9 @@ def values(
     if right_lost != 0.0:
         bad = (bad | tl.sum((1 - tl.min(tl.where(right_ok, 1, 0), axis=0)).to(tl.int64) << (node
             & 63).to(tl.int64), axis=0))
-    right_hi = right.to(tl.bfloat16)
-    right_lo = (right - right_hi.to(tl.float32)).to(tl.bfloat16)
+    right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    right_hi = right_top.to(tl.bfloat16)
+    right_lo = (right - right_top).to(tl.bfloat16)
     if bad != 0:
         word = tl.load(ancestors + first + node, mask=inside, other=0)
         out_row = tl.where((word & bad) != 0, float("nan"), out_row)

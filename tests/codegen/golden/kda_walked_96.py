@@ -400,10 +400,14 @@ def verify(
     q_k_rows = products + ((VALUE_HEADS + head) * capacity + first) * COLUMNS
     decayed_0_rows = decayed + (head * capacity + first) * D_K
     decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
-    state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
-    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_hi.to(tl.float32)).to(tl.bfloat16)
-    state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
-    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_top).to(tl.bfloat16)
+    state_tile_c1_top = ((state_tile_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)
     u_rows = unknowns + first * (VALUE_HEADS * D_V) + head * D_V
@@ -445,15 +449,19 @@ def verify(
         # u: kda.bole:14
         k_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :],
             mask=inside[:, None], other=0.0)
-        k_decayed_c0_hi = k_decayed_c0.to(tl.bfloat16)
-        k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+        k_decayed_c0_top = ((k_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        k_decayed_c0_hi = k_decayed_c0_top.to(tl.bfloat16)
+        k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_top).to(tl.bfloat16)
         erased = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_lo))
         erased = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_hi), erased)
         erased = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_hi), erased)
         k_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :],
             mask=inside[:, None], other=0.0)
-        k_decayed_c1_hi = k_decayed_c1.to(tl.bfloat16)
-        k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+        k_decayed_c1_top = ((k_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        k_decayed_c1_hi = k_decayed_c1_top.to(tl.bfloat16)
+        k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_top).to(tl.bfloat16)
         erased = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), erased)
         erased = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), erased)
         erased = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), erased)
@@ -470,15 +478,19 @@ def verify(
         # readout: kda.bole:16
         q_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :],
             mask=inside[:, None], other=0.0)
-        q_decayed_c0_hi = q_decayed_c0.to(tl.bfloat16)
-        q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_hi.to(tl.float32)).to(tl.bfloat16)
+        q_decayed_c0_top = ((q_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        q_decayed_c0_hi = q_decayed_c0_top.to(tl.bfloat16)
+        q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_top).to(tl.bfloat16)
         out_tile = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
         out_tile = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), out_tile)
         out_tile = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), out_tile)
         q_decayed_c1 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :],
             mask=inside[:, None], other=0.0)
-        q_decayed_c1_hi = q_decayed_c1.to(tl.bfloat16)
-        q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_hi.to(tl.float32)).to(tl.bfloat16)
+        q_decayed_c1_top = ((q_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        q_decayed_c1_hi = q_decayed_c1_top.to(tl.bfloat16)
+        q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_top).to(tl.bfloat16)
         out_tile = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), out_tile)
         out_tile = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), out_tile)
         out_tile = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), out_tile)
@@ -502,8 +514,10 @@ def verify(
             lost = lost | word_earlier & bad_nodes_earlier
             u_earlier = tl.load(u_rows + (node_earlier * (VALUE_HEADS * D_V))[None, :] + value[:, None],
                 mask=inside_earlier[None, :], other=0.0)
-            u_earlier_hi = u_earlier.to(tl.bfloat16)
-            u_earlier_lo = (u_earlier - u_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+            u_earlier_top = ((u_earlier.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+                bitcast=True)
+            u_earlier_hi = u_earlier_top.to(tl.bfloat16)
+            u_earlier_lo = (u_earlier - u_earlier_top).to(tl.bfloat16)
             walked_k_k_earlier = tl.where(node[None, :] >= node_earlier[:, None],
                 tl.load(k_k_rows + (node * COLUMNS)[None, :] + node_earlier[:, None], mask=inside[None, :],
                 other=0.0), 0.0)
@@ -514,8 +528,10 @@ def verify(
                 path_earlier_hi[None, :]) >> (node_earlier[:, None] & 31)) & 1) != 0)
             minus_g_earlier = tl.where(related_earlier,
                 -beta_norm_k[None, :] * norm_k_earlier[:, None] * walked_k_k_earlier, 0.0)
-            minus_g_earlier_hi = minus_g_earlier.to(tl.bfloat16)
-            minus_g_earlier_lo = (minus_g_earlier - minus_g_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+            minus_g_earlier_top = ((minus_g_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            minus_g_earlier_hi = minus_g_earlier_top.to(tl.bfloat16)
+            minus_g_earlier_lo = (minus_g_earlier - minus_g_earlier_top).to(tl.bfloat16)
             right = tl.dot(u_earlier_hi, minus_g_earlier_lo, right)
             right = tl.dot(u_earlier_lo, minus_g_earlier_hi, right)
             right = tl.dot(u_earlier_hi, minus_g_earlier_hi, right)
@@ -524,8 +540,10 @@ def verify(
                 other=0.0), 0.0)
             readout_earlier = tl.where(related_earlier,
                 scaled_norm_q[None, :] * norm_k_earlier[:, None] * walked_q_k_earlier, 0.0)
-            readout_earlier_hi = readout_earlier.to(tl.bfloat16)
-            readout_earlier_lo = (readout_earlier - readout_earlier_hi.to(tl.float32)).to(tl.bfloat16)
+            readout_earlier_top = ((readout_earlier.to(tl.int32, bitcast=True) + 0x8000)
+                & -0x10000).to(tl.float32, bitcast=True)
+            readout_earlier_hi = readout_earlier_top.to(tl.bfloat16)
+            readout_earlier_lo = (readout_earlier - readout_earlier_top).to(tl.bfloat16)
             out_tile = tl.dot(u_earlier_hi, readout_earlier_lo, out_tile)
             out_tile = tl.dot(u_earlier_lo, readout_earlier_hi, out_tile)
             out_tile = tl.dot(u_earlier_hi, readout_earlier_hi, out_tile)
@@ -540,49 +558,61 @@ def verify(
             path_hi[None, :]) >> (node[:, None] & 31)) & 1) != 0)
         minus_g = tl.where(related & (node[None, :] > node[:, None]),
             -beta_norm_k[None, :] * norm_k[:, None] * walked_k_k, 0.0)
-        # (I+G)^-1, rough: Y <- I - G Y in bfloat16
-        identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
-        minus_g_hi = minus_g.to(tl.bfloat16)
-        minus_g_lo = (minus_g - minus_g_hi.to(tl.float32)).to(tl.bfloat16)
-        minus_g_rest = (minus_g - minus_g_hi.to(tl.float32) - minus_g_lo.to(tl.float32)).to(tl.bfloat16)
-        inverse_rough = (identity + minus_g).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        inverse_rough = tl.dot(inverse_rough, minus_g_hi, identity).to(tl.bfloat16)
-        # what is missing: E = I - (I+G) Y, and E + E^2
-        inverse_residual = identity - inverse_rough.to(tl.float32)
-        inverse_residual = tl.dot(minus_g_rest, inverse_rough, inverse_residual)
-        inverse_residual = tl.dot(minus_g_lo, inverse_rough, inverse_residual)
-        inverse_residual = tl.dot(minus_g_hi, inverse_rough, inverse_residual)
+        # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
+        minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        minus_g_hi = minus_g_top.to(tl.bfloat16)
+        minus_g_rest = minus_g - minus_g_top
+        minus_g_mid = (minus_g_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        minus_g_lo = minus_g_mid.to(tl.bfloat16)
+        minus_g_last = (minus_g_rest - minus_g_mid).to(tl.bfloat16)
+        inverse_rough = minus_g_hi
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
+        inverse_whole = tl.dot(inverse_rough, minus_g_hi, minus_g)
+        inverse_whole_top = ((inverse_whole.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        inverse_whole_hi = inverse_whole_top.to(tl.bfloat16)
+        # what is missing: E = -G - Z - G Z, and E + E^2
+        inverse_residual = minus_g - inverse_whole_top
+        inverse_residual = tl.dot(minus_g_last, inverse_whole_hi, inverse_residual)
+        inverse_residual = tl.dot(minus_g_lo, inverse_whole_hi, inverse_residual)
+        inverse_residual = tl.dot(minus_g_hi, inverse_whole_hi, inverse_residual)
         inverse_residual_16 = inverse_residual.to(tl.bfloat16)
         inverse_correction = tl.dot(inverse_residual_16, inverse_residual_16, inverse_residual)
-        inverse = inverse_rough.to(tl.float32)
-        inverse_correction_hi = inverse_correction.to(tl.bfloat16)
-        inverse_correction_lo = (inverse_correction - inverse_correction_hi.to(tl.float32)).to(tl.bfloat16)
-        inverse = tl.dot(inverse_rough, inverse_correction_lo, inverse)
-        inverse = tl.dot(inverse_rough, inverse_correction_hi, inverse)
-        inverse_hi = inverse.to(tl.bfloat16)
-        inverse_lo = (inverse - inverse_hi.to(tl.float32)).to(tl.bfloat16)
-        right_hi = right.to(tl.bfloat16)
-        right_lo = (right - right_hi.to(tl.float32)).to(tl.bfloat16)
+        identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
+        inverse = identity + inverse_whole_top + inverse_correction
+        inverse_correction_top = ((inverse_correction.to(tl.int32, bitcast=True) + 0x8000)
+            & -0x10000).to(tl.float32, bitcast=True)
+        inverse_correction_hi = inverse_correction_top.to(tl.bfloat16)
+        inverse_correction_lo = (inverse_correction - inverse_correction_top).to(tl.bfloat16)
+        inverse = tl.dot(inverse_whole_hi, inverse_correction_lo, inverse)
+        inverse = tl.dot(inverse_whole_hi, inverse_correction_hi, inverse)
+        inverse_top = ((inverse.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        inverse_hi = inverse_top.to(tl.bfloat16)
+        inverse_lo = (inverse - inverse_top).to(tl.bfloat16)
+        right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        right_hi = right_top.to(tl.bfloat16)
+        right_lo = (right - right_top).to(tl.bfloat16)
         u = tl.dot(right_hi, inverse_lo)
         u = tl.dot(right_lo, inverse_hi, u)
         u = tl.dot(right_hi, inverse_hi, u)
         tl.store(u_rows + (node * (VALUE_HEADS * D_V))[None, :] + value[:, None], u, mask=inside[None, :])
-        u_hi = u.to(tl.bfloat16)
-        u_lo = (u - u_hi.to(tl.float32)).to(tl.bfloat16)
+        u_top = ((u.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        u_hi = u_top.to(tl.bfloat16)
+        u_lo = (u - u_top).to(tl.bfloat16)
 
         # output: + C U
         walked_q_k = tl.where(node[None, :] >= node[:, None],
             tl.load(q_k_rows + (node * COLUMNS)[None, :] + node[:, None], mask=inside[None, :], other=0.0),
             0.0)
         readout = tl.where(related, scaled_norm_q[None, :] * norm_k[:, None] * walked_q_k, 0.0)
-        readout_hi = readout.to(tl.bfloat16)
-        readout_lo = (readout - readout_hi.to(tl.float32)).to(tl.bfloat16)
+        readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+        readout_hi = readout_top.to(tl.bfloat16)
+        readout_lo = (readout - readout_top).to(tl.bfloat16)
         out_tile = tl.dot(u_hi, readout_lo, out_tile)
         out_tile = tl.dot(u_lo, readout_hi, out_tile)
         out_tile = tl.dot(u_hi, readout_hi, out_tile)

@@ -126,8 +126,10 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, rows, capacity, folde
     # store the folded tiles, piece by piece
     place = folded + program.to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
-    write_readout_hi = write_readout.to(tl.bfloat16)
-    write_readout_lo = (write_readout - write_readout_hi.to(tl.float32)).to(tl.bfloat16)
+    write_readout_top = ((write_readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    write_readout_hi = write_readout_top.to(tl.bfloat16)
+    write_readout_lo = (write_readout - write_readout_top).to(tl.bfloat16)
     tl.store(place + cell, write_readout_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
 
@@ -165,8 +167,10 @@ def values(
         other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
     state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
 

@@ -160,18 +160,22 @@ def factors(
     tl.store(D_head_at + node, D_head, mask=inside)
 
     # pure writes: N - F M
+    rest_to = tl.exp2(c_rest)
     gram_C_B = tl.dot(C_tile, tl.trans(B_tile))
-    decay = tl.exp2(c[:, None] - c[None, :] + (c_rest[:, None] - c_rest[None, :]))
+    rest_from = tl.exp2(-c_rest)
+    decay = tl.exp2(c[:, None] - c[None, :]) * rest_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
     related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
-    write_readout = tl.where(related, decay * gram_C_B, 0.0)
+    write_readout = tl.where(related, rest_to[:, None] * decay * gram_C_B, 0.0)
 
     # store the folded tiles, piece by piece
     place = folded + program.to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
-    write_readout_hi = write_readout.to(tl.bfloat16)
-    write_readout_lo = (write_readout - write_readout_hi.to(tl.float32)).to(tl.bfloat16)
+    write_readout_top = ((write_readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    write_readout_hi = write_readout_top.to(tl.bfloat16)
+    write_readout_lo = (write_readout - write_readout_top).to(tl.bfloat16)
     tl.store(place + cell, write_readout_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
 
@@ -209,8 +213,10 @@ def values(
         other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
-    state_tile_hi = state_tile.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_hi.to(tl.float32)).to(tl.bfloat16)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     state_dot_C = tl.dot(state_tile_lo, tl.trans(C_tile))
     state_dot_C = tl.dot(state_tile_hi, tl.trans(C_tile), state_dot_C)
 
@@ -232,8 +238,9 @@ def values(
     if x_finite_lost != 0.0:
         bad = (bad | tl.sum((1 - tl.min(tl.where(x_finite_ok, 1, 0), axis=0)).to(tl.int64) << (node
             & 63).to(tl.int64), axis=0))
-    x_finite_hi = x_finite.to(tl.bfloat16)
-    x_finite_lo = (x_finite - x_finite_hi.to(tl.float32)).to(tl.bfloat16)
+    x_finite_top = ((x_finite.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
+    x_finite_hi = x_finite_top.to(tl.bfloat16)
+    x_finite_lo = (x_finite - x_finite_top).to(tl.bfloat16)
     if bad != 0:
         word = tl.load(ancestors + first + node, mask=inside, other=0)
         out_row = tl.where((word & bad) != 0, float("nan"), out_row)
