@@ -85,6 +85,8 @@ class Schedule:
     registers: int = 0
     """Cap on registers per thread of the kernel that reads the state; 0: none."""
     factor_warps: int = 4
+    factor_registers: int = 0
+    """The same cap for the factors kernel."""
     prefetch: bool = False
     """Load all vectors of a value tile before the first product (of two node blocks: multiply both
     by the state before what comes from the factors): less waiting, more registers."""
@@ -156,9 +158,10 @@ def _check_choices(schedule: Schedule) -> None:
         size = getattr(schedule, name)
         if size < 16 or size & (size - 1) or size > 512:
             raise InvalidSchedule(f"{name} must be a power of two from 16 to 512, not {size}")
-    cap = schedule.registers
-    if cap and not (32 <= cap <= 255 and cap % 8 == 0):
-        raise InvalidSchedule(f"registers must be 0 or a multiple of 8 from 32 to 248, not {cap}")
+    for name in ("registers", "factor_registers"):
+        cap = getattr(schedule, name)
+        if cap and not (32 <= cap <= 255 and cap % 8 == 0):
+            raise InvalidSchedule(f"{name} must be 0 or a multiple of 8 from 32 to 248, not {cap}")
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 
@@ -411,11 +414,13 @@ def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footpri
 def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     """A good schedule for about `batch` requests without measuring, from what an H200 showed.
 
-    Up to 64 nodes the factors of a head are worth a launch of their own, which overlaps the loading
+    Up to 64 nodes the factors of a head are worth programs of their own, which overlap the loading
     of the state; only a small tree behind a convolution is faster in one fused launch. Few requests
-    wait for latency: gates are computed where they are needed and loads are issued early. Many fill
-    the GPU: gates are prepared once, and few registers let more programs share a multiprocessor.
-    More than 64 nodes are solved block by block: once per head, too, wherever one inverse will do.
+    wait for latency: gates are computed where they are needed, loads are issued early, and more
+    than 32 nodes take one joined launch. Many fill the GPU: gates are prepared once, and few
+    registers let more programs share a multiprocessor. More than 32 nodes stand on rows, so that
+    outputs lie as in memory; more than 64 are solved block by block: once per head, too, wherever
+    one inverse will do.
     """
     found = _default_schedule(plan, shapes, batch)
     return found if plan.entangled is None else replace(found, gates="inline")
@@ -438,16 +443,20 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if nodes <= 16 and plan.mixed:
         return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare", warps=2)
     many = batch > FEW_REQUESTS
+    wide = nodes > 32
     gates = "prepare" if plan.mixed or (many and nodes > 16) else "inline"
     split = Schedule(
         fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates,
-        prefetch=not many, factor_warps=4 if nodes > 32 else 2,
+        orientation="nodes" if wide and b_v >= 64 else "values", prefetch=not many,
+        factor_warps=4 if wide else 2,
     )  # fmt: skip
     if nodes <= 16:
         return replace(split, b_v=16, warps=1)
     if many:
-        return replace(split, registers=128 if nodes <= 32 else 168)
-    return replace(split, path_sum="dot" if nodes > 32 else "select")
+        return replace(split, registers=168 if wide else 128)
+    if wide and not plan.mixed and plan.entangled is None:
+        return replace(split, fusion="joined", b_k=min(64, b_k), path_sum="dot")
+    return replace(split, path_sum="dot" if wide else "select")
 
 
 def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:

@@ -71,12 +71,13 @@ class Context:
     @property
     def path_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer with what belongs to log-decays per head: their sums along the
-        path, and where a kernel takes a node's own off again, that."""
+        path, and where a kernel takes a node's own off again or sums them up itself, those."""
         plan = self.plan
         if plan.log_decay is None:
             return ()
         after = plan.query_after_decay and all(pair.after_decay for pair in plan.pairs)
-        alone = self.schedule.fusion in ("staged", "walked") or not after
+        kept = self.schedule.folds and self.schedule.gates == "inline"
+        alone = self.schedule.fusion in ("staged", "walked") or kept or not after
         return ("c", "c_rest", "g") if alone else ("c", "c_rest")
 
     @property

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
+from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
@@ -76,6 +77,8 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     tiles.ancestors(0, 0)
     kinds = {Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}
     tiles.prefetch(frozenset(kinds))
+    if keeps_rows(tiles):
+        keep_rows(tiles)
     tiles.scalars(0)
 
 
@@ -88,6 +91,7 @@ def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
         "Once per head: the system of the tree, solved and folded into the readout.",
         (f"{context.shapes.value_heads} * batch", "1", "1"),
         warps=context.schedule.factor_warps,
+        registers=context.schedule.factor_registers,
         pdl=pdl,
     )
 

@@ -68,7 +68,7 @@ class Tiles(Vectors):
         c = self.context
         if c.plan.log_decay is None:
             return self._walked_decays(b) if c.walked else []
-        own = ["g"] if self._sums_by_dot() and not self.rows_ready else []
+        own = ["g"] if self.sums_by_dot and not self.rows_ready else []
         return [self._path_sums(b), *own]
 
     def _walked_decays(self, b: int) -> list[str]:
@@ -117,7 +117,7 @@ class Tiles(Vectors):
     def _path_sum(self, b: int) -> None:
         """c: only ancestors enter, masked before the sum."""
         c = self.context
-        if self._sums_by_dot():
+        if self.sums_by_dot:
             self._path_dot()
             return
         w, axis = self.writer, 1 if self.nodes_on_rows else 0
@@ -131,7 +131,9 @@ class Tiles(Vectors):
                 parts.append(f"tl.sum(tl.where({mask}, {g}, 0.0), axis={axis})")
             w.let(c.block(total, b), " + ".join(parts))
 
-    def _sums_by_dot(self) -> bool:
+    @property
+    def sums_by_dot(self) -> bool:
+        """Whether path sums are matrix products here."""
         c = self.context
         schedule = c.schedule
         exact = schedule.precision != "ieee" and c.blocks == 1

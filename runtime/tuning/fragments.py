@@ -84,10 +84,12 @@ def _fused(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "fused")
 
 
-def _orients(chosen: Chosen, shapes: Shapes) -> bool:
-    """The fused kernel and the value tiles of several node blocks have both forms."""
+def _free(chosen: Chosen, shapes: Shapes) -> bool:
+    """Either side of the products may stand on rows, and both may be fast."""
     several = shapes.max_nodes > chosen["node_block"]
-    return _fused(chosen, shapes) or (chosen["fusion"] == "split" and several)
+    wide = chosen["fusion"] == "joined" and chosen["node_block"] == 64
+    wide |= chosen["fusion"] == "split" and (several or chosen["node_block"] == 64)
+    return _fused(chosen, shapes) or wide
 
 
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
@@ -109,10 +111,11 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "gates": choice(GATES),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
-    "orientation": choice(ORIENTATIONS, _orients),
+    "orientation": choice(ORIENTATIONS, _free),
     "stages": powers(1, 2, 1, _loops),
     "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
     "factor_warps": powers(1, 8, 4, _several),
+    "factor_registers": choice((0,)),
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),
     "precision": choice(("fp32",)),

@@ -105,6 +105,31 @@ def test_static_trees_of_several_blocks(run_interpreted: Callable[..., Any]) -> 
         assert report["state"] <= LIMIT, (case, report)
 
 
+def test_row_scalars_that_the_factors_kernel_keeps(run_interpreted: Callable[..., Any]) -> None:
+    """Path sums by walks, on deep trees over pairs; a single node; a static chain; no solve."""
+    sizes = ((20, 5, None), (24, 20, None), (1, 0, None), (0, 0, list(range(-1, 15))))
+    cases = [
+        {
+            "name": name,
+            "shape": [1, 2, 24, 24],
+            "nodes": nodes,
+            "depth": depth,
+            "seed": 1,
+            **({"tree": tree} if tree else {}),
+            "schedule": {
+                "fusion": fusion, "solver": "inverse", "gates": "inline", "precision": "ieee",
+                "b_v": 16, "b_k": 16, "node_block": 16 if tree or nodes == 1 else 32,
+            },
+        }
+        for name, fusion in (("gated_delta_rule", "split"), ("mamba2", "joined"))
+        for nodes, depth, tree in sizes
+    ]  # fmt: skip
+    for case, report in zip(cases, run_interpreted(f"{CHILD}:variants", cases=cases), strict=True):
+        assert "refused" not in report, (case, report)
+        assert report["output"] <= LIMIT, (case, report)
+        assert report["state"] <= LIMIT, (case, report)
+
+
 def test_computed_vectors_end_with_the_last_channel(run_interpreted: Callable[..., Any]) -> None:
     """A sigmoid is a half where a channel that is none was loaded as zero."""
     cases = [

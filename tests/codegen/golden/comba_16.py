@@ -115,8 +115,8 @@ VALUE_TILES = tl.constexpr(4)
 
 @triton.jit
 def factors(
-    cu_nodes, ancestors, q, q_stride, k, k_stride, p, p_stride, a, a_stride, b, b_stride, A_log, dt_bias,
-    rows, capacity, folded,
+    cu_nodes, ancestors, q, q_stride, k, k_stride, p, p_stride, a, a_stride, b, b_stride, rows, capacity,
+    A_log, dt_bias, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     tl.extra.cuda.gdc_wait()
@@ -148,19 +148,32 @@ def factors(
     b_rows = b + first * b_stride + head
     b_step = b_stride.to(tl.int32)
     b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+
+    # row scalars of the head: stored and read back, not computed for every column
     # beta: comba.bole:12
     beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
+    beta_at = rows + head * capacity + first
+    tl.store(beta_at + node, beta, mask=inside)
     # norm_k: comba.bole:10
     k_f32 = k_tile.to(tl.float32)
     square_k = tl.sum(k_f32 * k_f32, axis=1)
     norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
+    norm_k_at = rows + (VALUE_HEADS + key_head) * capacity + first
+    tl.store(norm_k_at + node, norm_k, mask=inside)
     # norm_q: comba.bole:9
     q_f32 = q_tile.to(tl.float32)
     square_q = tl.sum(q_f32 * q_f32, axis=1)
     norm_q = tl.where(inside, tl.rsqrt(square_q + 1e-06), 0.0)
+    norm_q_at = rows + (2 * VALUE_HEADS + key_head) * capacity + first
+    tl.store(norm_q_at + node, norm_q, mask=inside)
     # guard_p: comba.bole:8
     p_f32 = p_tile.to(tl.float32)
     guard_p = tl.where(inside, tl.sum(p_f32 * p_f32, axis=1), 0.0)
+    guard_p_at = rows + (3 * VALUE_HEADS + key_head) * capacity + first
+    tl.store(guard_p_at + node, guard_p, mask=inside)
+    c_at = rows + (5 * VALUE_HEADS + head) * capacity + first
+    c_rest_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    g_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     # log-decay g, and c its sum over the path: comba.bole:11
     A_log_head = tl.load(A_log + head)
     exp_A_log = tl.exp(A_log_head)
@@ -172,13 +185,35 @@ def factors(
         * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
     g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
     g = tl.where(g < -4096.0, -4096.0, g)
-    g_eighths = tl.floor(g * 8.0 + 0.5) * 0.125
-    g_rest = g - g_eighths
-    word_lo = word.to(tl.int32)
-    c = tl.sum(tl.where(((word_lo[:, None] >> (node[None, :] & 31)) & 1) != 0, g_eighths[None, :], 0.0),
-        axis=1)
-    c_rest = tl.sum(tl.where(((word_lo[:, None] >> (node[None, :] & 31)) & 1) != 0, g_rest[None, :], 0.0),
-        axis=1)
+    tl.store(g_at + node, g, mask=inside)
+    tl.debug_barrier()
+    left = word
+    c = tl.zeros([NODE_BLOCK], tl.float32)
+    c_rest = tl.zeros([NODE_BLOCK], tl.float32)
+    for _ in tl.static_range(5):
+        # the lowest ancestor left: as a float, a single bit is all exponent
+        lowest = left & -left
+        ancestor = ((lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
+        g_passed = tl.load(g_at + ancestor, mask=left != 0, other=0.0)
+        g_eighths = tl.floor(g_passed * 8.0 + 0.5) * 0.125
+        c = c + g_eighths
+        c_rest = c_rest + (g_passed - g_eighths)
+        left = left ^ lowest
+    tl.store(c_at + node, c, mask=inside)
+    tl.store(c_rest_at + node, c_rest, mask=inside)
+    tl.debug_barrier()
+    # beta: comba.bole:12
+    beta = tl.load(beta_at + node, mask=inside, other=0.0)
+    # norm_k: comba.bole:10
+    norm_k = tl.load(norm_k_at + node, mask=inside, other=0.0)
+    # norm_q: comba.bole:9
+    norm_q = tl.load(norm_q_at + node, mask=inside, other=0.0)
+    # guard_p: comba.bole:8
+    guard_p = tl.load(guard_p_at + node, mask=inside, other=0.0)
+    # log-decay g, and c its sum over the path: comba.bole:11
+    c = tl.load(c_at + node, mask=inside, other=0.0)
+    c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
+    g = tl.load(g_at + node, mask=inside, other=0.0)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_p) < 3.0e38) & (tl.abs(c) < 3.0e38))

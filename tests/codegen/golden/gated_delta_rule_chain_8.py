@@ -81,7 +81,7 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, head
     state          fp32 [slots, 32, 128, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [8, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, out_row, erase_row
+    rows           fp32 [9, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g, out_row, erase_row
     folded         bf16 [B, 32, 1, 2, 16, 16]: C (I+G)^-1 in pieces
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
@@ -112,7 +112,7 @@ VALUE_TILES = tl.constexpr(8)
 
 @triton.jit
 def factors(
-    cu_nodes, q, q_stride, k, k_stride, a, a_stride, b, b_stride, A_log, dt_bias, rows, capacity, folded,
+    cu_nodes, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, A_log, dt_bias, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     tl.extra.cuda.gdc_wait()
@@ -142,16 +142,27 @@ def factors(
     b_rows = b + first * b_stride + head
     b_step = b_stride.to(tl.int32)
     b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+
+    # row scalars of the head: stored and read back, not computed for every column
     # beta: gated_delta_rule.bole:11
     beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
+    beta_at = rows + head * capacity + first
+    tl.store(beta_at + node, beta, mask=inside)
     # norm_k: gated_delta_rule.bole:9
     k_f32 = k_tile.to(tl.float32)
     square_k = tl.sum(k_f32 * k_f32, axis=1)
     norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
+    norm_k_at = rows + (VALUE_HEADS + key_head) * capacity + first
+    tl.store(norm_k_at + node, norm_k, mask=inside)
     # norm_q: gated_delta_rule.bole:8
     q_f32 = q_tile.to(tl.float32)
     square_q = tl.sum(q_f32 * q_f32, axis=1)
     norm_q = tl.where(inside, tl.rsqrt(square_q + 1e-06), 0.0)
+    norm_q_at = rows + (2 * VALUE_HEADS + key_head) * capacity + first
+    tl.store(norm_q_at + node, norm_q, mask=inside)
+    c_at = rows + (4 * VALUE_HEADS + head) * capacity + first
+    c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
+    g_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
     A_log_head = tl.load(A_log + head)
     exp_A_log = tl.exp(A_log_head)
@@ -163,11 +174,33 @@ def factors(
         * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
     g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
     g = tl.where(g < -4096.0, -4096.0, g)
-    g_eighths = tl.floor(g * 8.0 + 0.5) * 0.125
-    g_rest = g - g_eighths
-    c = tl.sum(tl.where((node[None, :] <= node[:, None]) & inside[:, None], g_eighths[None, :], 0.0), axis=1)
-    c_rest = tl.sum(tl.where((node[None, :] <= node[:, None]) & inside[:, None], g_rest[None, :], 0.0),
-        axis=1)
+    tl.store(g_at + node, g, mask=inside)
+    tl.debug_barrier()
+    left = word
+    c = tl.zeros([NODE_BLOCK], tl.float32)
+    c_rest = tl.zeros([NODE_BLOCK], tl.float32)
+    for _ in tl.static_range(8):
+        # the lowest ancestor left: as a float, a single bit is all exponent
+        lowest = left & -left
+        ancestor = ((lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
+        g_passed = tl.load(g_at + ancestor, mask=left != 0, other=0.0)
+        g_eighths = tl.floor(g_passed * 8.0 + 0.5) * 0.125
+        c = c + g_eighths
+        c_rest = c_rest + (g_passed - g_eighths)
+        left = left ^ lowest
+    tl.store(c_at + node, c, mask=inside)
+    tl.store(c_rest_at + node, c_rest, mask=inside)
+    tl.debug_barrier()
+    # beta: gated_delta_rule.bole:11
+    beta = tl.load(beta_at + node, mask=inside, other=0.0)
+    # norm_k: gated_delta_rule.bole:9
+    norm_k = tl.load(norm_k_at + node, mask=inside, other=0.0)
+    # norm_q: gated_delta_rule.bole:8
+    norm_q = tl.load(norm_q_at + node, mask=inside, other=0.0)
+    # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
+    c = tl.load(c_at + node, mask=inside, other=0.0)
+    c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
+    g = tl.load(g_at + node, mask=inside, other=0.0)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(c) < 3.0e38))
@@ -176,10 +209,10 @@ def factors(
     # for the value kernel: what multiplies rows, NaN below a non-finite input
     scaled_norm_q = 0.08838834764831843 * norm_q
     poisoned = (word & bad) != 0
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest) * scaled_norm_q),
         mask=inside)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
 
     # G (with a minus sign) and C
@@ -293,9 +326,9 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]

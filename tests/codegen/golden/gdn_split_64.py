@@ -65,7 +65,7 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=split solver=inverse prefetch=True path_sum=dot
+Schedule: fusion=split solver=inverse orientation=nodes prefetch=True path_sum=dot
 
 Kernels
     prepare: Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths.
@@ -183,6 +183,7 @@ def prepare(
             link = tl.where(linked, tl.gather(link, end, axis=0), -1)
         tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
+        tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
     if (task >= 16) & (task < 80):
         # q: convolution, then silu
         unit = (task - 16) % 16
@@ -509,7 +510,7 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
     k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
     k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
-    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
+    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
@@ -517,10 +518,10 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
         bitcast=True)
     state_tile_hi = state_tile_top.to(tl.bfloat16)
     state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_lo, tl.trans(k_tile))
-    state_dot_k = tl.dot(state_tile_hi, tl.trans(k_tile), state_dot_k)
-    state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
-    state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
+    state_dot_k = tl.dot(k_tile, tl.trans(state_tile_lo))
+    state_dot_k = tl.dot(k_tile, tl.trans(state_tile_hi), state_dot_k)
+    state_dot_q = tl.dot(q_tile, tl.trans(state_tile_lo))
+    state_dot_q = tl.dot(q_tile, tl.trans(state_tile_hi), state_dot_q)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -533,7 +534,7 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
-    right = v_tile - erase_row[None, :] * state_dot_k
+    right = v_tile - erase_row[:, None] * state_dot_k
     right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)
@@ -541,17 +542,17 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
 
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gdn.bole:17
-    out_tile = out_row[None, :] * state_dot_q
+    out_tile = out_row[:, None] * state_dot_q
     folded_0_0 = tl.load(place + cell)
     folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
-    out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
-    out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
-    out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)
+    out_tile = tl.dot(folded_0_0, right_lo, out_tile)
+    out_tile = tl.dot(folded_0_1, right_hi, out_tile)
+    out_tile = tl.dot(folded_0_0, right_hi, out_tile)
     out_tile = tl.where(slot >= 0, out_tile, 0.0)
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)
-    tl.store(out_rows + (node * out_step)[None, :] + value[:, None], out_tile.to(out.dtype.element_ty),
-        mask=inside[None, :])
+    tl.store(out_rows + (node * out_step)[:, None] + value[None, :], out_tile.to(out.dtype.element_ty),
+        mask=inside[:, None])
 
 
 @triton.jit
