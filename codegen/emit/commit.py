@@ -9,7 +9,11 @@ Pointers come from a table, one row per layer.
 
 from __future__ import annotations
 
-from boleir.codegen.emit.commit_path import emit_next_node, emit_path
+from collections.abc import Callable
+from itertools import pairwise
+
+from boleir.codegen.emit.commit_path import emit_nodes, emit_path, most_steps, picked
+from boleir.codegen.emit.commit_scalars import emit_scalars
 from boleir.codegen.emit.commit_step import Step
 from boleir.codegen.emit.commit_table import pointer, table_columns
 from boleir.codegen.emit.commit_tile import NAMES, WIDTHS, Tile
@@ -19,6 +23,9 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.ir import Kind
+
+WHEN = ("now", "next")
+"""When the rows that are held are needed: those of the next step are on their way."""
 
 
 def emit_commit(context: Context) -> EmittedKernel:
@@ -112,31 +119,43 @@ class _Commit:
         """The loop over the path; the rows of the next node are on their way while a node is worked
         on."""
         w, token = self.writer, self.token
+        emit_nodes(self.context, w)
+        scalars = self._apart(lambda: emit_scalars(token))
         body = self._body()
-        self._next_row()
-        for name, load in token.rows.items():
-            w.let(f"{name}_now", load)
-        with w.block("for _ in range(length):"):
-            w.let("here", "current")
-            self._next_row()
-            for name, load in token.rows.items():
-                w.let(f"{name}_next", load)
+        for distance, when in enumerate(WHEN[:-1]):
+            self._rows(when, str(distance))
+        w.lines += scalars
+        with w.block("for step in range(length):"):
+            last = most_steps(self.context) - 1
+            self._rows(WHEN[-1], f"tl.minimum(step + {len(WHEN) - 1}, {last})")
             w.comment("one token of the recurrence")
             w.lines += body
-            with w.block("if (here == track_node) & (track_slot >= 0):"):
+            with w.block("if step == track_step:"):
                 self._store("track_slot")
             for name in token.rows:
-                w.let(f"{name}_now", f"{name}_next")
+                for earlier, later in pairwise(WHEN):
+                    w.let(f"{name}_{earlier}", f"{name}_{later}")
 
-    def _next_row(self) -> None:
-        emit_next_node(self.context, self.writer)
-        self.writer.let("row", "first + current")
+    def _rows(self, when: str, step: str) -> None:
+        """Load the rows of the node at a step."""
+        w = self.writer
+        w.let("row", f"first + {picked('nodes', step)}")
+        for name, load in self.token.rows.items():
+            w.let(f"{name}_{when}", load)
 
     def _body(self) -> list[str]:
         """Lines of one step, written apart: they decide which rows a node needs."""
-        w, start = self.writer, len(self.writer.lines)
-        with w.block("for _ in range(length):"):
-            Step(self.context, w, self.tile, self.token).emit()
-        body = w.lines[start + 1 :]
-        del w.lines[start:]
-        return body
+
+        def step() -> None:
+            with self.writer.block("for step in range(length):"):
+                Step(self.context, self.writer, self.tile, self.token).emit()
+
+        return self._apart(step)[1:]
+
+    def _apart(self, emit: Callable[[], None]) -> list[str]:
+        """The lines that `emit` writes, for later."""
+        start = len(self.writer.lines)
+        emit()
+        lines = self.writer.lines[start:]
+        del self.writer.lines[start:]
+        return lines

@@ -1,10 +1,29 @@
-"""The accepted path of a request: which nodes lie on it, and the next of them."""
+"""The accepted path of a request: which nodes lie on it, in which order.
+
+The path is known before the first token is worked on, so its nodes stand in one vector, a step per
+lane: whatever a step needs of them is picked out of it, also for steps to come.
+"""
 
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.writer import Writer
+from boleir.codegen.schedule import padded
+
+FEWEST = 16
+"""Lanes of the vectors over a path, at least."""
+
+
+def most_steps(context: Context) -> int:
+    """Steps of the longest path, padded."""
+    shapes = context.shapes
+    return max(FEWEST, padded(min(shapes.max_depth + 1, shapes.max_nodes)))
+
+
+def picked(vector: str, step: str) -> str:
+    """The entry of a vector over the path at a step."""
+    return f"tl.sum(tl.gather({vector}, tl.full([1], {step}, tl.int32), 0))"
 
 
 def emit_path(context: Context, w: Writer) -> None:
@@ -35,9 +54,22 @@ def emit_path(context: Context, w: Writer) -> None:
     w.let("length", f"{depth} + 1")
 
 
-def emit_next_node(context: Context, w: Writer) -> None:
+def emit_nodes(context: Context, w: Writer) -> None:
+    """`nodes`: those on the path in their order, 0 behind its end; `track_step`: the step at whose
+    end the state goes to the track slot, or -1."""
+    steps = most_steps(context)
+    w.let("steps", f"tl.arange(0, {steps})")
+    w.let("nodes", f"tl.zeros([{steps}], tl.int32)")
+    with w.block("for step in range(length):"):
+        _next_node(context, w)
+        w.let("nodes", "tl.where(steps == step, current, nodes)")
+    tracked = "(nodes == track_node) & (steps < length) & (track_slot >= 0)"
+    w.let("track_step", f"tl.max(tl.where({tracked}, steps, -1))")
+
+
+def _next_node(context: Context, w: Writer) -> None:
     """`current` becomes the first node left on the path, which loses it: words hold nodes in path
-    order. Behind the end of the path it is node 0."""
+    order."""
     words = context.shapes.words
     index = "0"
     before: list[str] = []

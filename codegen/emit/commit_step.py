@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boleir.codegen.emit.commit_path import picked
 from boleir.codegen.emit.commit_table import pointer, table_columns
 from boleir.codegen.emit.commit_tile import NAMES, WIDTHS, Tile
 from boleir.codegen.emit.commit_token import Token
@@ -62,7 +63,8 @@ class Step:
         plan, w, token = self.context.plan, self.writer, self.token
         if plan.log_decay is not None:
             w.origin("decay", place(plan.log_decay, plan.form.decay))
-            return w.let("gate", f"tl.exp({token.head(plan.log_decay)})")
+            exp = f"tl.exp({token.head(plan.log_decay)})" if token.gates is None else ""
+            return w.let("gate", exp or picked(str(token.gates), "step"))
         decay = plan.key_decay if plan.value_decay is None else plan.value_decay
         if decay is None:
             return None

@@ -1,14 +1,16 @@
 """One token of the replayed recurrence: expressions over the rows of one node.
 
-Rows (head scalars, vectors, stored unknowns) are loaded one step ahead of the node that needs them;
-so an expression only notes which rows it takes, and the loop over the path loads them. Vectors have
-the shape of the tile's channels (see `boleir.codegen.emit.commit_tile`).
+Rows (head scalars, vectors, stored unknowns) are loaded a step ahead of the node that needs them;
+so an expression only notes which rows it takes, and the loop over the path loads them. Scalars that
+stand in vectors over the path are picked out of these. Vectors have the shape of the tile's
+channels (see `boleir.codegen.emit.commit_tile`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from boleir.codegen.emit.commit_path import picked
 from boleir.codegen.emit.commit_table import pointer
 from boleir.codegen.emit.commit_tile import HEADS, NAMES, WIDTHS, Tile
 from boleir.codegen.emit.context import Context
@@ -31,9 +33,13 @@ class Token:
         self.memo = writer.memo
         self.rows: dict[str, str] = {}
         """Loads of the rows of a node, by name."""
+        self.path: dict[int, str] = {}
+        """Vectors over the path of the scalars that have them, by the key of the expression."""
+        self.gates: str | None = None
+        """The decays per head, where they are such a vector."""
 
     def row(self, name: str, load: str) -> str:
-        """A row of the current node, loaded one step ahead."""
+        """A row of the current node, loaded a step ahead."""
         self.rows[name] = load
         return f"{name}_now"
 
@@ -116,6 +122,8 @@ class Token:
         return self._spelled("all", expr, node, f"{leaf(expr)}_all")
 
     def _head_node(self, expr: Expr) -> str:
+        if expr.key in self.path:
+            return picked(self.path[expr.key], "step")
         match expr:
             case Input(per=Per.TOKEN):
                 load = f"tl.load({self._row_at(expr, 'head')})"
@@ -147,7 +155,8 @@ class Token:
         known = (space, expr.key)
         if known not in self.memo:
             text = node(expr)
-            named = space != "head" or isinstance(expr, Input | Dot | Call) or bool(expr.hint)
+            costly = isinstance(expr, Input | Dot | Call) or expr.key in self.path
+            named = space != "head" or costly or bool(expr.hint)
             self.memo[known] = (
                 self.writer.temp(text, name) if named and not text.isidentifier() else text
             )

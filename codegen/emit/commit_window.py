@@ -7,7 +7,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Mixed
 
-CONV_TILE = 256
+CONV_TILE = 128
 """Channels per window program."""
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import boleir
+from boleir.codegen.emit.commit_path import most_steps
 from boleir.codegen.emit.commit_tile import Tile
 from boleir.codegen.emit.context import Context
 from boleir.codegen.kernel_spec import CompiledKernel, Job
@@ -50,11 +51,35 @@ def test_a_thread_holds_as_much_of_the_state_whatever_its_shape(
 def test_a_read_of_the_state_takes_few_steps_between_lanes(
     name: str, d_k: int, pool: CompilePool
 ) -> None:
-    """Four rows per thread, three steps each, and the key's norm. With all lanes along the keys it
-    would be five steps for each of sixteen rows."""
+    """Four rows per thread, three steps each, the key's norm, what is picked from the path. With
+    all lanes along the keys it would be five steps for each of sixteen rows."""
     lowered = made(name, d_k, 128)
     spec = next(spec for spec in lowered.specs() if spec.name == "commit")
     (result,) = pool.run([Job(lowered.text, spec, target("sm_90"))])
     assert isinstance(result, CompiledKernel), result
-    assert len(re.findall(r"shfl\.sync", result.assembly)) <= 4 * 3 + 8
+    assert len(re.findall(r"shfl\.sync", result.assembly)) <= 4 * 3 + 24
     assert not result.spills
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule", "gdn", "comba", "mamba2"])
+def test_the_loop_over_the_path_picks_its_scalars(name: str) -> None:
+    """Gates are computed for the whole path before it."""
+    text = next(k.text for k in made(name, 128, 128).kernels if k.name == "commit")
+    prologue, loop = text.rsplit("for step in range(length):", 1)
+    loop = loop.split("if (unit >=")[0]
+    assert "tl.exp(" in prologue
+    assert "tl.exp(" not in loop and "tl.log(" not in loop
+    assert "tl.gather(gates, " in loop
+
+
+def test_scalars_that_need_vectors_stay_in_the_loop() -> None:
+    text = next(k.text for k in made("gated_delta_rule", 128, 128).kernels if k.name == "commit")
+    loop = text.rsplit("for step in range(length):", 1)[1]
+    assert "tl.rsqrt(" in loop
+
+
+@pytest.mark.parametrize(("nodes", "depth", "lanes"), [(64, 8, 16), (32, 31, 32), (256, 63, 64)])
+def test_a_lane_for_every_step_of_the_longest_path(nodes: int, depth: int, lanes: int) -> None:
+    lowered = lower(boleir.load("delta_rule"), Shapes(1, 1, 32, 16, nodes, depth))
+    context = Context(lowered.plan, lowered.shapes, lowered.schedule)
+    assert most_steps(context) == lanes

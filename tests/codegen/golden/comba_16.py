@@ -423,44 +423,44 @@ def commit(
         A_log_head = tl.load(A_log_at + head)
         dt_bias_at = tl.multiple_of(tl.load(table + layer * 9 + 8).to(tl.pointer_type(tl.float32)), 16)
         dt_bias_head = tl.load(dt_bias_at + head)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        a_now = tl.load(a_at + row * a_stride + head)
-        b_now = tl.load(b_at + row * b_stride + head)
-        p_now = tl.load(p_at + row * p_stride + key_head * D_K + key)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
-            a_next = tl.load(a_at + row * a_stride + head)
-            b_next = tl.load(b_at + row * b_stride + head)
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        p_now = tl.load(p_at + row * p_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        # decay: comba.bole:11
+        exp_A_log_path = tl.exp(A_log_head)
+        a_path = tl.load(a_at + (first + nodes) * a_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        softplus_argument = a_path + dt_bias_head
+        softplus_a_path = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        gates = tl.exp(-(exp_A_log_path * softplus_a_path))
+        b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             p_next = tl.load(p_at + row * p_stride + key_head * D_K + key)
             v_next = tl.load(v_at + row * v_stride + head * D_V + value)
             k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: comba.bole:11
-            exp_A_log = tl.exp(A_log_head)
-            a_row = a_now.to(tl.float32)
-            softplus_argument = a_row + dt_bias_head
-            softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
-                tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-                tl.exp(softplus_argument)
-                * (1.0 - tl.exp(softplus_argument)
-                * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
-            gate = tl.exp(-(exp_A_log * softplus_a))
+            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
             # u: comba.bole:13
-            b_row = b_now.to(tl.float32)
-            beta = 1.0 / (1.0 + tl.exp(-b_row))
+            beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             p_row = p_now.to(tl.float32)
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
@@ -471,11 +471,9 @@ def commit(
             norm_k = tl.rsqrt(square_k + 1e-06)
             written_u = norm_k * u
             tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
-            a_now = a_next
-            b_now = b_next
             p_now = p_next
             v_now = v_next
             k_now = k_next

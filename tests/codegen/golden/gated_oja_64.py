@@ -554,7 +554,7 @@ def values(
 @triton.jit
 def commit(
     table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
-    state_stride, g_stride, b_stride, v_stride, k_stride,
+    state_stride, b_stride, g_stride, v_stride, k_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -587,27 +587,27 @@ def commit(
         v_at = tl.multiple_of(tl.load(table + layer * 6 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
         g_at = tl.multiple_of(tl.load(table + layer * 6 + 4).to(tl.pointer_type(tl.bfloat16)), 16)
         b_at = tl.multiple_of(tl.load(table + layer * 6 + 5).to(tl.pointer_type(tl.bfloat16)), 16)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        g_now = tl.load(g_at + row * g_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        b_now = tl.load(b_at + row * b_stride + head)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
-        k_all_now = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128))
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        g_now = tl.load(g_at + row * g_stride + head * D_V + value, mask=value < D_V, other=0.0)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
+        k_all_now = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128))
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             g_next = tl.load(g_at + row * g_stride + head * D_V + value, mask=value < D_V, other=0.0)
-            b_next = tl.load(b_at + row * b_stride + head)
             v_next = tl.load(v_at + row * v_stride + head * D_V + value, mask=value < D_V, other=0.0)
             k_all_next = tl.load(k_at + row * k_stride + key_head * D_K + tl.arange(0, 128))
             k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
@@ -617,8 +617,7 @@ def commit(
             exp_g = tl.exp(g_row)
             gate = tl.where(value < D_V, exp_g, 1.0)
             # u: gated_oja.bole:14
-            b_row = b_now.to(tl.float32)
-            beta = 1.0 / (1.0 + tl.exp(-b_row))
+            beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             v_row = v_now.to(tl.float32)
             k_all = k_all_now.to(tl.float32)
             square_k = tl.sum(k_all * k_all)
@@ -629,11 +628,10 @@ def commit(
             u = scaled_k - beta * tl.sum(tile * (gate[:, None] * v_row[:, None]), axis=0)
             # new state: gated_oja.bole:15
             tile = tile * gate[:, None] + u[None, :] * v_row[:, None]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None])
             g_now = g_next
-            b_now = b_next
             v_now = v_next
             k_all_now = k_all_next
             k_now = k_next

@@ -728,9 +728,9 @@ def commit(
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 55
-    request = program // 55 % batch
-    layer = program // (55 * batch)
+    unit = program % 60
+    request = program // 60 % batch
+    layer = program // (60 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -763,31 +763,9 @@ def commit(
         A_log_head = tl.load(A_log_at + head)
         dt_bias_at = tl.multiple_of(tl.load(table + layer * 10 + 5).to(tl.pointer_type(tl.float32)), 16)
         dt_bias_head = tl.load(dt_bias_at + head)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        lowest_1 = (path_1 & -path_1).to(tl.float32)
-        here_1 = (path_1 != 0) & (path_0 == 0)
-        lowest_2 = (path_2 & -path_2).to(tl.float32)
-        here_2 = (path_2 != 0) & (path_0 == 0) & (path_1 == 0)
-        lowest_3 = (path_3 & -path_3).to(tl.float32)
-        here_3 = (path_3 != 0) & (path_0 == 0) & (path_1 == 0) & (path_2 == 0)
-        current = tl.where(here_3, (tl.abs(lowest_3).to(tl.int32, bitcast=True) >> 23) + 65,
-            tl.where(here_2, (tl.abs(lowest_2).to(tl.int32, bitcast=True) >> 23) + 1,
-            tl.where(here_1, (tl.abs(lowest_1).to(tl.int32, bitcast=True) >> 23) - 63,
-            tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0))))
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        path_1 = tl.where(here_1, path_1 & (path_1 - 1), path_1)
-        path_2 = tl.where(here_2, path_2 & (path_2 - 1), path_2)
-        path_3 = tl.where(here_3, path_3 & (path_3 - 1), path_3)
-        row = first + current
-        a_now = tl.load(a_at + row * a_stride + head)
-        b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
-        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
-            other=0.0)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
@@ -805,26 +783,36 @@ def commit(
             path_1 = tl.where(here_1, path_1 & (path_1 - 1), path_1)
             path_2 = tl.where(here_2, path_2 & (path_2 - 1), path_2)
             path_3 = tl.where(here_3, path_3 & (path_3 - 1), path_3)
-            row = first + current
-            a_next = tl.load(a_at + row * a_stride + head)
-            b_next = tl.load(b_at + row * b_stride + head)
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
+        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
+            other=0.0)
+        # decay: gdn.bole:12
+        exp_A_log_path = tl.exp(A_log_head)
+        a_path = tl.load(a_at + (first + nodes) * a_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        softplus_argument = a_path + dt_bias_head
+        softplus_a_path = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        gates = tl.exp(-(exp_A_log_path * softplus_a_path))
+        b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key, mask=key < D_K, other=0.0)
             v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 384 + head * D_V + value, mask=value < D_V,
                 other=0.0)
             # one token of the recurrence
             # decay: gdn.bole:12
-            exp_A_log = tl.exp(A_log_head)
-            a_row = a_now.to(tl.float32)
-            softplus_argument = a_row + dt_bias_head
-            softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
-                tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-                tl.exp(softplus_argument)
-                * (1.0 - tl.exp(softplus_argument)
-                * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
-            gate = tl.exp(-(exp_A_log * softplus_a))
+            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
             # u: gdn.bole:15
-            b_row = b_now.to(tl.float32)
-            beta = 1.0 / (1.0 + tl.exp(-b_row))
+            beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             k_row = k_now.to(tl.float32)
             square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
@@ -834,12 +822,10 @@ def commit(
             # new state: gdn.bole:16
             written_u = norm_k * u
             tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty),
                     mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :])
-            a_now = a_next
-            b_now = b_next
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
@@ -851,9 +837,9 @@ def commit(
         bit = tl.where(tracked, track_node, 0)
         tracked = (tracked & (((tl.load(ancestors + last * 4 + bit // 64) >> (bit & 63).to(tl.int64))
             & 1) != 0))
-        if (unit >= 48) & (unit < 50):
+        if (unit >= 48) & (unit < 51):
             # window of q
-            column = (unit - 48) * 256 + tl.arange(0, 256)
+            column = (unit - 48) * 128 + tl.arange(0, 128)
             live = column < 384
             place = column * 3
             q_at = tl.multiple_of(tl.load(table + layer * 10 + 6).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -887,9 +873,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 50) & (unit < 52):
+        if (unit >= 51) & (unit < 54):
             # window of k
-            column = (unit - 50) * 256 + tl.arange(0, 256)
+            column = (unit - 51) * 128 + tl.arange(0, 128)
             live = column < 384
             place = (384 + column) * 3
             k_at = tl.multiple_of(tl.load(table + layer * 10 + 7).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -923,9 +909,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 52) & (unit < 55):
+        if (unit >= 54) & (unit < 60):
             # window of v
-            column = (unit - 52) * 256 + tl.arange(0, 256)
+            column = (unit - 54) * 128 + tl.arange(0, 128)
             live = column < 720
             place = (768 + column) * 3
             v_at = tl.multiple_of(tl.load(table + layer * 10 + 8).to(tl.pointer_type(tl.bfloat16)), 16)

@@ -562,9 +562,9 @@ def commit(
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
-    unit = program % 288
-    request = program // 288 % batch
-    layer = program // (288 * batch)
+    unit = program % 320
+    request = program // 320 % batch
+    layer = program // (320 * batch)
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     slot = tl.load(slots + request)
@@ -593,42 +593,42 @@ def commit(
         A_log_head = tl.load(A_log_at + head)
         dt_bias_at = tl.multiple_of(tl.load(table + layer * 10 + 5).to(tl.pointer_type(tl.float32)), 16)
         dt_bias_head = tl.load(dt_bias_at + head)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        a_now = tl.load(a_at + row * a_stride + head)
-        b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
-        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
-            a_next = tl.load(a_at + row * a_stride + head)
-            b_next = tl.load(b_at + row * b_stride + head)
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        k_now = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
+        v_now = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
+        # decay: gdn.bole:12
+        exp_A_log_path = tl.exp(A_log_head)
+        a_path = tl.load(a_at + (first + nodes) * a_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        softplus_argument = a_path + dt_bias_head
+        softplus_a_path = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        gates = tl.exp(-(exp_A_log_path * softplus_a_path))
+        b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
             v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
             # one token of the recurrence
             # decay: gdn.bole:12
-            exp_A_log = tl.exp(A_log_head)
-            a_row = a_now.to(tl.float32)
-            softplus_argument = a_row + dt_bias_head
-            softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
-                tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-                tl.exp(softplus_argument)
-                * (1.0 - tl.exp(softplus_argument)
-                * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
-            gate = tl.exp(-(exp_A_log * softplus_a))
+            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
             # u: gdn.bole:15
-            b_row = b_now.to(tl.float32)
-            beta = 1.0 / (1.0 + tl.exp(-b_row))
+            beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             k_row = k_now.to(tl.float32)
             square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
@@ -638,11 +638,9 @@ def commit(
             # new state: gdn.bole:16
             written_u = norm_k * u
             tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
-            a_now = a_next
-            b_now = b_next
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
@@ -653,9 +651,9 @@ def commit(
         tracked = (track_slot >= 0) & (track_node >= 0) & (track_node < count)
         bit = tl.where(tracked, track_node, 0)
         tracked = tracked & (((tl.load(ancestors + last) >> (bit & 63).to(tl.int64)) & 1) != 0)
-        if (unit >= 256) & (unit < 264):
+        if (unit >= 256) & (unit < 272):
             # window of q
-            column = (unit - 256) * 256 + tl.arange(0, 256)
+            column = (unit - 256) * 128 + tl.arange(0, 128)
             live = column < 2048
             place = column * 3
             q_at = tl.multiple_of(tl.load(table + layer * 10 + 6).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -689,9 +687,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 264) & (unit < 272):
+        if (unit >= 272) & (unit < 288):
             # window of k
-            column = (unit - 264) * 256 + tl.arange(0, 256)
+            column = (unit - 272) * 128 + tl.arange(0, 128)
             live = column < 2048
             place = (2048 + column) * 3
             k_at = tl.multiple_of(tl.load(table + layer * 10 + 7).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -725,9 +723,9 @@ def commit(
                     tl.store(new + 2, entry_0, mask=live)
                     tl.store(new + 1, entry_1, mask=live)
                     tl.store(new, entry_2, mask=live)
-        if (unit >= 272) & (unit < 288):
+        if (unit >= 288) & (unit < 320):
             # window of v
-            column = (unit - 272) * 256 + tl.arange(0, 256)
+            column = (unit - 288) * 128 + tl.arange(0, 128)
             live = column < 4096
             place = (4096 + column) * 3
             v_at = tl.multiple_of(tl.load(table + layer * 10 + 8).to(tl.pointer_type(tl.bfloat16)), 16)

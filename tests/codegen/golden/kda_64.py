@@ -540,7 +540,7 @@ def values(
 @triton.jit
 def commit(
     table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
-    state_stride, f_stride, b_stride, k_stride, v_stride,
+    state_stride, b_stride, f_stride, k_stride, v_stride,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -577,26 +577,26 @@ def commit(
         A_log_head = tl.load(A_log_at + head)
         dt_bias_at = tl.multiple_of(tl.load(table + layer * 8 + 7).to(tl.pointer_type(tl.float32)), 16)
         dt_bias_head = tl.load(dt_bias_at + key_head * D_K + key)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        f_now = tl.load(f_at + row * f_stride + key_head * D_K + key)
-        b_now = tl.load(b_at + row * b_stride + head)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        f_now = tl.load(f_at + row * f_stride + key_head * D_K + key)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             f_next = tl.load(f_at + row * f_stride + key_head * D_K + key)
-            b_next = tl.load(b_at + row * b_stride + head)
             k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             v_next = tl.load(v_at + row * v_stride + head * D_V + value)
             # one token of the recurrence
@@ -612,8 +612,7 @@ def commit(
             g = -scaled_dt_bias
             exp_g = tl.exp(g)
             # u: kda.bole:14
-            b_row = b_now.to(tl.float32)
-            beta = 1.0 / (1.0 + tl.exp(-b_row))
+            beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             k_row = k_now.to(tl.float32)
             square_k = tl.sum(k_row * k_row)
             norm_k = tl.rsqrt(square_k + 1e-06)
@@ -624,11 +623,10 @@ def commit(
             # new state: kda.bole:15
             written_u = norm_k * u
             tile = tile * exp_g[:, None, :] + written_u[None, :, None] * k_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
             f_now = f_next
-            b_now = b_next
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,

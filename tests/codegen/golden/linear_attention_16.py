@@ -241,22 +241,21 @@ def commit(
         q_at = tl.multiple_of(tl.load(table + layer * 4 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 4 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         v_at = tl.multiple_of(tl.load(table + layer * 4 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             v_next = tl.load(v_at + row * v_stride + head * D_V + value)
             k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             # one token of the recurrence
@@ -264,7 +263,7 @@ def commit(
             v_row = v_now.to(tl.float32)
             k_row = k_now.to(tl.float32)
             tile = tile + v_row[None, :, None] * k_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
             v_now = v_next

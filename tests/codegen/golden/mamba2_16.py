@@ -337,46 +337,46 @@ def commit(
         dt_bias_head = tl.load(dt_bias_at + head)
         D_at = tl.multiple_of(tl.load(table + layer * 8 + 7).to(tl.pointer_type(tl.float32)), 16)
         D_head = tl.load(D_at + head)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        dt_now = tl.load(dt_at + row * dt_stride + head)
-        x_now = tl.load(x_at + row * x_stride + head * D_V + value)
-        B_now = tl.load(B_at + row * B_stride + key_head * D_K + key)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
-            dt_next = tl.load(dt_at + row * dt_stride + head)
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        x_now = tl.load(x_at + row * x_stride + head * D_V + value)
+        B_now = tl.load(B_at + row * B_stride + key_head * D_K + key)
+        # decay: mamba2.bole:10
+        exp_A_log_path = tl.exp(A_log_head)
+        dt_path = tl.load(dt_at + (first + nodes) * dt_stride + head, mask=steps < length,
+            other=0.0).to(tl.float32)
+        softplus_argument = dt_path + dt_bias_head
+        delta_path = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        gates = tl.exp(-(exp_A_log_path * delta_path))
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             x_next = tl.load(x_at + row * x_stride + head * D_V + value)
             B_next = tl.load(B_at + row * B_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: mamba2.bole:10
-            exp_A_log = tl.exp(A_log_head)
-            dt_row = dt_now.to(tl.float32)
-            softplus_argument = dt_row + dt_bias_head
-            delta = tl.where(softplus_argument > 20.0, softplus_argument,
-                tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-                tl.exp(softplus_argument)
-                * (1.0 - tl.exp(softplus_argument)
-                * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
-            gate = tl.exp(-(exp_A_log * delta))
+            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
             # new state: mamba2.bole:11
+            delta = tl.sum(tl.gather(delta_path, tl.full([1], step, tl.int32), 0))
             x_row = x_now.to(tl.float32)
             scaled_x = delta * x_row
             B_row = B_now.to(tl.float32)
             tile = tile * gate + scaled_x[None, :, None] * B_row[:, None, :]
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
-            dt_now = dt_next
             x_now = x_next
             B_now = B_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,

@@ -547,24 +547,23 @@ def commit(
         k_k_head = tl.load(k_k_at + key_head * D_K + key)
         k_a_at = tl.multiple_of(tl.load(table + layer * 8 + 7).to(tl.pointer_type(tl.float32)), 16)
         k_a_head = tl.load(k_a_at + key_head * D_K + key)
-        # the lowest bit left is the next node: as a float, its exponent is its number
-        lowest_0 = (path_0 & -path_0).to(tl.float32)
-        here_0 = path_0 != 0
-        current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-        path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-        row = first + current
-        w_now = tl.load(w_at + row * w_stride + key_head * D_K + key)
-        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
-        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
-        a_now = tl.load(a_at + row * a_stride + key_head * D_K + key)
-        for _ in range(length):
-            here = current
+        steps = tl.arange(0, 16)
+        nodes = tl.zeros([16], tl.int32)
+        for step in range(length):
             # the lowest bit left is the next node: as a float, its exponent is its number
             lowest_0 = (path_0 & -path_0).to(tl.float32)
             here_0 = path_0 != 0
             current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
             path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            row = first + current
+            nodes = tl.where(steps == step, current, nodes)
+        track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
+        row = first + tl.sum(tl.gather(nodes, tl.full([1], 0, tl.int32), 0))
+        w_now = tl.load(w_at + row * w_stride + key_head * D_K + key)
+        k_now = tl.load(k_at + row * k_stride + key_head * D_K + key)
+        v_now = tl.load(v_at + row * v_stride + head * D_V + value)
+        a_now = tl.load(a_at + row * a_stride + key_head * D_K + key)
+        for step in range(length):
+            row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             w_next = tl.load(w_at + row * w_stride + key_head * D_K + key)
             k_next = tl.load(k_at + row * k_stride + key_head * D_K + key)
             v_next = tl.load(v_at + row * v_stride + head * D_V + value)
@@ -594,7 +593,7 @@ def commit(
             k_2 = k_row * some_a_2
             tile = (tile * decay[:, None, :] + u[None, :, None] * scaled_k_2[:, None, :]
                 + v_row[None, :, None] * k_2[:, None, :])
-            if (here == track_node) & (track_slot >= 0):
+            if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     tile.to(state_at.dtype.element_ty))
             w_now = w_next
