@@ -7,8 +7,10 @@ comes with Triton, is not compared. What the user's own store holds goes before 
 from __future__ import annotations
 
 import functools
+import warnings
 from pathlib import Path
 
+from boleir.errors import CacheError
 from boleir.runtime.tuning.entry import Entry
 from boleir.runtime.tuning.environment import Environment
 from boleir.runtime.tuning.exchange import read_bundle
@@ -19,8 +21,14 @@ FOLDER = Path(__file__).parent / "shipped"
 
 @functools.cache
 def collections(folder: Path = FOLDER) -> tuple[Entry, ...]:
-    """All shipped entries."""
-    return tuple(entry for path in sorted(folder.glob("*.json")) for entry in read_bundle(path))
+    """All shipped entries; a file that cannot be read is none, and one warning."""
+    found: list[Entry] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found += read_bundle(path)
+        except CacheError as error:
+            warnings.warn(f"shipped tunings are not used: {error.message}", stacklevel=2)
+    return tuple(found)
 
 
 def release(triton: str) -> tuple[str, ...]:

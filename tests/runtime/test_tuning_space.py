@@ -287,6 +287,12 @@ def test_shipped_schedules_are_valid_and_found() -> None:
         assert shipped_entry(here, replace(entry.key, d_v=64)) is None
 
 
+def test_a_shipped_file_of_another_version_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "h200.json").write_text('{"format": 1, "entries": [{"content": {}}]}')
+    with pytest.warns(UserWarning, match=r"not used: .*h200\.json"):
+        assert collections(tmp_path) == ()
+
+
 def test_shipped_files_are_named_after_their_gpu() -> None:
     for path in FOLDER.glob("*.json"):
         for entry in collections():
