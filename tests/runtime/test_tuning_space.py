@@ -310,7 +310,8 @@ def test_the_own_store_goes_before_what_is_shipped(tmp_path: Path) -> None:
         )  # fmt: skip
 
     assert ask(HERE) == shipped.chosen
-    own = replace(shipped, environment=HERE, outcomes=(replace(shipped.outcomes[-1]),))
+    other = replace(shipped.outcomes[-1], schedule=Schedule(b_v=16))
+    own = replace(shipped, environment=HERE, outcomes=(other,))
     assert own.chosen != shipped.chosen
     store.save(own)
     assert ask(HERE) == own.chosen
