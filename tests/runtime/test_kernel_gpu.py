@@ -42,6 +42,8 @@ class Variant:
     """What the default schedule is chosen for."""
     joined: bool = False
     """Factors and value tiles in one launch, instead of the default schedule."""
+    limit: float = LIMIT
+    """Per-node error of outputs and states."""
 
     def __str__(self) -> str:
         s = self.shape
@@ -88,7 +90,9 @@ VARIANTS = (
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
     Variant("gated_oja", Shape(1, 2, 60, 32), 16, 5, batch=16),
-    Variant("gated_oja", Shape(1, 2, 64, 96), 200, 9),
+    # Values are not normalised: states grow 10^15-fold along nine tokens, and inputs that are off
+    # by 2^-23 alone give outputs that are off by 4e-5.
+    Variant("gated_oja", Shape(1, 2, 64, 96), 200, 9, limit=8e-5),
     *(Variant(name, Shape(1, 2, 64, 96), 33, 8) for name in TEXTS if "convolved" not in name),
     Variant("value_convolved", Shape(1, 2, 96, 60), 17, 5, dtype="float32"),
     Variant("right_convolved", Shape(1, 2, 60, 96), 17, 5, dtype="float32"),
@@ -166,14 +170,14 @@ def test_outputs_and_states_agree_with_the_walk(variant: Variant, case: Case) ->
     batch = hostile(made, variant, 1, case)
     out, factors = made.verify(batch)
     assert made.stored_error(batch) <= 1.01
-    assert made.output_error(batch, out) <= LIMIT
+    assert made.output_error(batch, out) <= variant.limit
     batch.out.expect(out)
     assert all(batch.intact().values())
     ends = [len(x.parents) - 1 if x is not None else 0 for x in batch.samples]
     made.kernel.commit(factors, batch.slot_tensor(ends), batch.pool, batch.slot_tensor())
     for request, slot, end in zip(batch.samples, SLOTS, ends, strict=True):
         if request is not None and slot >= 0:
-            assert made.state_error(batch, slot, request, end) <= LIMIT
+            assert made.state_error(batch, slot, request, end) <= variant.limit
             assert made.window_is(batch, slot, request, end)
 
 
