@@ -24,13 +24,48 @@ print("\\n" + json.dumps(result))
 """
 
 
+LONG = (
+    "test_blocked.py::test_branches_do_not_touch_each_other[mamba2]",
+    "test_deferred.py::test_rounds_give_what_ordinary_commits_give[gated_delta_rule-schedules2",
+    "test_deferred.py::test_rounds_give_what_ordinary_commits_give[kda",
+    "test_deferred.py::test_rounds_give_what_ordinary_commits_give[gated_delta_product",
+    "test_emit_interpreted.py::test_changes_of_the_loop_are_noticed",
+    "test_fuzz.py::test_trials_notice_wrong_kernels[scale]",
+    "test_key_decay.py::test_decays_mixed_over_channels_cost_no_digits[rwkv6",
+    "test_key_decay.py::test_rounds_follow_sequential_decoding[rwkv7]",
+    "test_key_decay.py::test_trees_fill_a_word[rwkv7]",
+    "test_key_decay.py::test_weak_and_strong_decays[rwkv6]",
+    "test_key_decay.py::test_what_is_not_finite_reaches_descendants_only[gla",
+    "test_key_decay.py::test_what_is_not_finite_reaches_descendants_only[rwkv7",
+    "test_kernel_interpreted.py::test_every_schedule_agrees_with_the_walk[gdn]",
+    "test_kernel_interpreted.py::test_outputs_depend_on_nothing_but_ancestors[gdn]",
+    "test_kernel_interpreted.py::test_rounds_follow_sequential_decoding[split",
+    "test_nonfinite.py::test_other_branches_keep_every_bit[gdn]",
+    "test_staged.py::test_changes_of_the_text_are_noticed[value_delta]",
+    "test_staged.py::test_more_nodes_than_a_word_holds",
+    "test_staged.py::test_static_trees",
+    "test_walked.py::test_static_trees",
+    "test_walked.py::test_trees_of_several_blocks_and_words",
+    "test_walked.py::test_what_is_not_finite_reaches_descendants_only[micro_steps]",
+    "test_walked.py::test_what_is_not_finite_reaches_descendants_only[value_strength]",
+)
+"""Interpreted tests that take half a minute and more, and have a shorter sister: for `--long`."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`: write the expected texts anew instead of comparing with them."""
+    """`--update-golden`: write the expected texts anew instead of comparing with them. `--long`:
+    run `LONG` as well."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+    parser.addoption("--long", action="store_true", help="run the longest tests, too")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` where torch has no GPU; torch is imported only if there are any."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the longest tests unless they are asked for. Skip tests marked `gpu` where torch
+    has no GPU; torch is imported only if there are any."""
+    if not config.getoption("--long"):
+        left = [item for item in items if any(name in item.nodeid for name in LONG)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
