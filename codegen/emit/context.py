@@ -21,6 +21,9 @@ LOWEST = "-4096.0"
 """Bound of a node's log-decay in base 2: nothing is left of a state, and sums over a path of 256
 nodes are still exact in eighths."""
 
+_TILES = frozenset({"channel_tile", "node_tile", "out_tile", "state_tile", "value_tile"})
+"""Local names like those of vectors' tiles: which tile a program has, the state's, the output's."""
+
 OWN, EARLIER = 0, 1
 """The two node blocks that a looped kernel holds at a time."""
 
@@ -141,8 +144,9 @@ class Context:
 
     @property
     def reserved(self) -> set[str]:
-        """Names that local variables leave to inputs and row scalars."""
-        return self.inputs | {s.name for s in self.plan.scalars}
+        """Names that local variables leave to inputs and row scalars, and those of tiles that are
+        there whatever the inputs are called."""
+        return self.inputs | {s.name for s in self.plan.scalars} | _TILES
 
     def block(self, stem: str, number: int) -> str:
         """`stem` with the block it belongs to, where there are several."""

@@ -78,6 +78,14 @@ def test_no_line_says_nothing(modules: dict[str, str]) -> None:
             assert "((((" not in line, (label, line)
 
 
+def test_a_program_keeps_its_tile_whatever_inputs_are_called(modules: dict[str, str]) -> None:
+    """An input `value` has a tile, too; the number of the program's own may be needed after it."""
+    assert any("value_tile = " in text for text in modules.values())
+    for label, text in modules.items():
+        for kernel in text.split("@triton.jit")[1:]:
+            assert len(re.findall(r"^ +value_tile = ", kernel, re.MULTILINE)) <= 1, label
+
+
 def test_lines_are_short_where_they_can_be(modules: dict[str, str]) -> None:
     for label, text in modules.items():
         body = text.split('"""\n', 2)[2]
