@@ -24,6 +24,7 @@ def _round(made: Harness, batch: Batch, ends: list[int]) -> dict[str, float]:
     out, factors = made.verify(batch)
     report = {"output": made.output_error(batch, out)}
     made.kernel.commit(factors, batch.slot_tensor(ends), batch.pool, batch.slot_tensor())
+    made.kernel.flush(batch.pool)  # where commits are deferred
     found = zip(batch.samples, batch.slots, ends, strict=True)
     errors = [made.state_error(batch, slot, drawn, end) for drawn, slot, end in found if drawn]
     return report | {"state": max(errors)}
