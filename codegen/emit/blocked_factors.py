@@ -19,7 +19,7 @@ from boleir.codegen.emit.blocked import (
     slot_piece,
 )
 from boleir.codegen.emit.context import EARLIER, OWN, Context
-from boleir.codegen.emit.factors import CELL, hand_over
+from boleir.codegen.emit.factors import CELL, erase_of_pair, hand_over, readout_tile
 from boleir.codegen.emit.handover import folded_dtype, handover
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import needs_prepare
@@ -172,17 +172,14 @@ class _Column:
         return found
 
     def _readout(self, b: int, name: str, written: Operand, own: str | None) -> str:
-        plan, own = self.plan, own if b == OWN else None
-        return self.system.coupling(
-            self.context.block(name, b), b, OWN, plan.query, written, plan.query_after_decay,
-            strict=own is not None, own=None if own in (None, "0.0") else own,
-        )  # fmt: skip
+        own = own if b == OWN else None
+        return readout_tile(self.system, self.context.block(name, b), written, own, b, OWN)
 
     def _erased(self) -> list[str]:
         """Tiles of -G and -M of a later block, without the scalars that multiply all of its right
         side."""
         pair = self.plan.pairs[0]
-        erase = replace(pair.erase, scalars=handover(self.context).erase_scalars)
+        erase = erase_of_pair(self.context)
         minus_g = self.system.coupling(
             "minus_g_later", LATER, OWN, erase, pair.write, pair.after_decay, sign="-", strict=True
         )

@@ -20,7 +20,7 @@ from boleir.codegen.emit.blocked import (
 from boleir.codegen.emit.context import EARLIER, OWN, Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
-from boleir.codegen.emit.key_vectors import Reader, readers
+from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.looped import LoopTiles
 from boleir.codegen.emit.output import (
     DECODE,
@@ -30,14 +30,13 @@ from boleir.codegen.emit.output import (
     value_grid,
 )
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.values import load_rows, state_products
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.naming import leaf
 from boleir.ir import Kind
 
 
@@ -112,7 +111,7 @@ class _Values:
         w, tiles = self.writer, self.tiles
         tiles.node_block(b)
         w.section("products with the committed state, before any row scalar is needed")
-        products = self._products(b, state)
+        products = state_products(self.system, b, state)
         for item in self.plan.tokens:
             if item.kind is Kind.VALUE:
                 tiles.value(item, b)
@@ -121,7 +120,7 @@ class _Values:
     def _block(self, b: int, products: dict[Reader, str]) -> None:
         """The rest of a block: what comes from earlier blocks and from its own nodes."""
         w, tiles = self.writer, self.tiles
-        self._rows(b, self.parts.names)
+        load_rows(tiles, b, self.parts.names)
         right, out = self._state_terms(b, products)
         earlier = [EARLIER] if self.context.looped else range(b)
         if earlier:
@@ -143,30 +142,6 @@ class _Values:
         if not self.context.looped:
             return str(a)
         return "block" if a == b else "earlier"
-
-    def _products(self, b: int, state: list[Pieces]) -> dict[Reader, str]:
-        """base^T S_pre for every operand that reads the state."""
-        w, found = self.writer, {}
-        for base in dict.fromkeys(base for base, _ in readers(self.plan)):
-            name, start = w.fresh(f"state_dot_{leaf(base)}"), None
-            for chunk, pieces in enumerate(state):
-                keys = self.system.key_pieces(base, b, chunk)
-                left, right = (keys, pieces) if self.tiles.nodes_on_rows else (pieces, keys)
-                start = self.precision.dot(w, name, left, right.transposed(), start)
-            found[base, False] = found[base, True] = name
-        return found
-
-    def _rows(self, b: int, names: tuple[str, ...]) -> None:
-        """Planes of the factors kernel."""
-        w, context = self.writer, self.context
-        for number, name in enumerate(self.parts.names):
-            if name not in names:
-                continue
-            plane = self.tiles.plane(first_handed_plane(context) + number, name, "head", b)
-            w.let(context.block(name, b), plane)
-            for scalar in self.plan.scalars:
-                if scalar.name == name:
-                    w.memo["scalar", scalar.expr.key, b] = context.block(name, b)
 
     def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[str | None, str]:
         """Right sides and outputs as far as the committed state determines them."""
@@ -201,7 +176,7 @@ class _Values:
         elif right is not None:
             sources.append(self.solved[a])
         if self.plan.writes and context.looped:
-            self._rows(a, self.parts.others)
+            load_rows(tiles, a, self.parts.others)
         sources += self._written(a)
         reader, read = self._number(b, b), self._number(b, a)
         if right is not None:

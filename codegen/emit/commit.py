@@ -9,20 +9,17 @@ Pointers come from a table, one row per layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 from boleir.codegen.emit.commit_path import emit_nodes, emit_path, most_steps, picked
 from boleir.codegen.emit.commit_scalars import emit_scalars
 from boleir.codegen.emit.commit_step import Step
 from boleir.codegen.emit.commit_table import pointer, table_columns
-from boleir.codegen.emit.commit_tile import NAMES, WIDTHS, Tile
+from boleir.codegen.emit.commit_tile import Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.ir import Kind
 
 WHEN = ("now", "next")
 """When the rows that are held are needed: those of the next step are on their way."""
@@ -51,13 +48,7 @@ class _Commit:
         """The whole body."""
         w, states = self.writer, self.tile.programs
         units = states + window_tiles(self.context)
-        w.arg("table", "*i64")
-        batch = w.arg("batch", "i32")
-        w.let("program", "tl.program_id(0)")
-        w.let("unit", f"program % {units}")
-        w.let("request", f"program // {units} % {batch}")
-        w.let("layer", f"program // ({units} * {batch})")
-        emit_path(self.context, w)
+        emit_path(self.context, w, units)
         if window_tiles(self.context):
             with w.block(f"if (unit < {states}) & valid:"):
                 self._state()
@@ -77,7 +68,7 @@ class _Commit:
         if tile.pieces > 1:
             w.comment("[key pieces, rows, keys of a piece]: the hint has lanes lie along rows next")
         w.let("cell", tile.cell())
-        mask = self._mask()
+        mask = tile.mask()
         other = ", other=0.0" if mask else ""
         load = f"tl.load({pool} + slot.to(tl.int64) * {stride} + cell{mask}{other})"
         w.let("tile", f"{load}.to(tl.float32)")
@@ -91,16 +82,7 @@ class _Commit:
         pool, stride = pointer(c, w, "state", c.state_dtype), w.arg("state_stride", "i64")
         rounded = f"tile.to({pool}.dtype.element_ty)"
         at = f"{pool} + {slot}.to(tl.int64) * {stride} + cell"
-        w.line(f"tl.store({at}, {rounded}{self._mask()})")
-
-    def _mask(self) -> str:
-        """The argument that keeps a load or store to channels that are there."""
-        tests = [
-            self.tile.across(f"({NAMES[kind]} < {WIDTHS[kind]})", kind)
-            for kind in (Kind.VALUE, Kind.KEY)
-            if not self.tile.exact(kind)
-        ]
-        return f", mask={conjunction(*tests)}" if tests else ""
+        w.line(f"tl.store({at}, {rounded}{self.tile.mask()})")
 
     def _outside(self) -> None:
         """Pointers and parameters are loaded once, outside the loop."""
@@ -120,7 +102,7 @@ class _Commit:
         on."""
         w, token = self.writer, self.token
         emit_nodes(self.context, w)
-        scalars = self._apart(lambda: emit_scalars(token))
+        scalars = w.apart(lambda: emit_scalars(token))
         body = self._body()
         for distance, when in enumerate(WHEN[:-1]):
             self._rows(when, str(distance))
@@ -150,12 +132,4 @@ class _Commit:
             with self.writer.block("for step in range(length):"):
                 Step(self.context, self.writer, self.tile, self.token).emit()
 
-        return self._apart(step)[1:]
-
-    def _apart(self, emit: Callable[[], None]) -> list[str]:
-        """The lines that `emit` writes, for later."""
-        start = len(self.writer.lines)
-        emit()
-        lines = self.writer.lines[start:]
-        del self.writer.lines[start:]
-        return lines
+        return self.writer.apart(step)[1:]

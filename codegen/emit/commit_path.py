@@ -26,10 +26,17 @@ def picked(vector: str, step: str) -> str:
     return f"tl.sum(tl.gather({vector}, tl.full([1], {step}, tl.int32), 0))"
 
 
-def emit_path(context: Context, w: Writer) -> None:
-    """What a program knows of its request: slots, nodes, the path as bits and its `length`; no path
+def emit_path(context: Context, w: Writer, units: int) -> None:
+    """Which of the `units` of a request and layer a program is, and what it knows of its request:
+    slots, nodes, the path as bits and its `length`; no path
     for a padding row or an accepted node out of range."""
     words = context.shapes.words
+    w.arg("table", "*i64")
+    batch = w.arg("batch", "i32")
+    w.let("program", "tl.program_id(0)")
+    w.let("unit", f"program % {units}")
+    w.let("request", f"program // {units} % {batch}")
+    w.let("layer", f"program // ({units} * {batch})")
     cu = w.arg("cu_nodes", "*i32")
     w.let("start", f"tl.load({cu} + request)")
     w.let("count", f"tl.minimum(tl.load({cu} + request + 1) - start, MAX_NODES)")

@@ -25,7 +25,7 @@ def emit_scalars(token: Token) -> None:
     if plan.log_decay is not None and _on_path(plan.log_decay):
         w.origin("decay", place(plan.log_decay, plan.form.decay))
         token.gates = w.temp(f"tl.exp({scalars.vector(plan.log_decay)})", "gates")
-    for expr in _used(plan, "unknowns" in table_columns(token.context)):
+    for expr in step_expressions(plan, stored="unknowns" in table_columns(token.context)):
         for scalar in _largest(expr):
             token.path[scalar.key] = scalars.named(scalar)
 
@@ -64,8 +64,9 @@ class _Scalars:
         return w.temp(f"{load}.to(tl.float32)", f"{expr.name}_path")
 
 
-def _used(plan: Plan, stored: bool) -> Iterator[Expr]:
-    """The expressions of a step, but for the decay per head."""
+def step_expressions(plan: Plan, *, stored: bool = False) -> Iterator[Expr]:
+    """The expressions of a step, but for the decay per head; `stored`: unknowns need not be read
+    off the state."""
     yield from (x for x in (plan.key_decay, plan.value_decay) if x is not None)
     operands = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
     if not stored:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.text import conjunction
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind
 
@@ -109,9 +110,21 @@ class Tile:
         """Where the elements of the tile lie in the state of a request."""
         value = self.across(f"{'(head * D_V + value)'}", Kind.VALUE)
         at = f"{value} * D_K + {self.across('key', Kind.KEY)}"
-        if self.pieces == 1:
-            return at
-        return f"tl.max_contiguous({at}, (1, 2, {self.piece}))"
+        return self.hinted(at)
+
+    def hinted(self, at: str) -> str:
+        """Addresses of the tile with what a compiler should know of neighbours."""
+        return at if self.pieces == 1 else f"tl.max_contiguous({at}, (1, 2, {self.piece}))"
+
+    def mask(self, key: str = "key") -> str:
+        """The argument that keeps a load or store to channels that are there; `key`: the name of
+        the key channels."""
+        tests = [
+            self.across(f"({name} < {WIDTHS[kind]})", kind)
+            for kind, name in ((Kind.VALUE, "value"), (Kind.KEY, key))
+            if not self.exact(kind)
+        ]
+        return f", mask={conjunction(*tests)}" if tests else ""
 
 
 NAMES = {Kind.KEY: "key", Kind.VALUE: "value"}

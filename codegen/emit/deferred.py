@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from boleir.codegen.emit.commit_scalars import step_expressions
 from boleir.codegen.emit.commit_step import Step
-from boleir.codegen.emit.commit_tile import NAMES, WIDTHS, Tile
+from boleir.codegen.emit.commit_tile import NAMES, Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.plan import Plan
 from boleir.ir import Input, Kind, walk
 
 UNIT = 16
@@ -32,23 +32,17 @@ UNIT = 16
 ROWS = 16
 """Value rows that share a count of pending tokens: those of the smallest value tile."""
 
+KEY = "tile_key"
+"""The key channels of the tile, where a kernel has another `key`."""
+
 
 # -- what is recorded ---------------------------------------------------------------------------
 
 
 def replayed_inputs(plan: Plan) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
     """Token inputs and parameters that one step of the recurrence takes, outputs left out."""
-    operands: list[Operand] = [write.key for write in plan.writes]
-    exprs = [plan.log_decay, plan.key_decay, plan.value_decay, *(w.value for w in plan.writes)]
-    names: list[str | None] = []
-    for pair in plan.pairs:
-        operands += [pair.erase, pair.write]
-        exprs += [pair.target, pair.gain]
-        names += pair.coupling
-    names += [name for operand in operands for name in operand.scalars]
-    exprs += [operand.base for operand in operands]
-    exprs += [plan.scalar(name).expr for name in names if name is not None]
-    used = {node.key for expr in exprs if expr is not None for node in walk(expr)}
+    exprs = [*step_expressions(plan), *([plan.log_decay] if plan.log_decay is not None else [])]
+    used = {node.key for expr in exprs for node in walk(expr)}
     return (
         tuple(item for item in plan.tokens if item.key in used),
         tuple(item for item in plan.parameters if item.key in used),
@@ -102,19 +96,9 @@ class ReplayTile(Tile):
         """The key channels, in the shape of the tile."""
         return self.channels()[NAMES[Kind.KEY]]
 
-    def mask(self) -> str:
-        """The argument that keeps a load or store to channels that are there."""
-        tests = [
-            self.across(f"({name} < {WIDTHS[kind]})", kind)
-            for name, kind in (("value", Kind.VALUE), ("tile_key", Kind.KEY))
-            if not self.exact(kind)
-        ]
-        return f", mask={conjunction(*tests)}" if tests else ""
-
     def at(self, rows: str) -> str:
         """Addresses of the tile, whose rows begin at `rows`, a vector."""
-        at = f"{self.across(rows, Kind.VALUE)} + {self.across('tile_key', Kind.KEY)}"
-        return at if self.pieces == 1 else f"tl.max_contiguous({at}, (1, 2, {self.piece}))"
+        return self.hinted(f"{self.across(rows, Kind.VALUE)} + {self.across(KEY, Kind.KEY)}")
 
     def flat(self, name: str) -> str:
         """The tile as [rows, keys]."""
@@ -167,12 +151,12 @@ def emit_replay(context: Context) -> EmittedKernel:
 
 def _body(step: Step) -> list[str]:
     """Lines of one step, written apart: they decide which rows a token needs."""
-    w, start = step.writer, len(step.writer.lines)
-    with w.block("while step < steps:"):
-        step.emit()
-    body = w.lines[start + 1 :]
-    del w.lines[start:]
-    return body
+
+    def emit() -> None:
+        with step.writer.block("while step < steps:"):
+            step.emit()
+
+    return step.writer.apart(emit)[1:]
 
 
 class Waiting:
@@ -200,8 +184,8 @@ class Waiting:
 
     def load(self, rows: str) -> None:
         """The tile as it lies in the pool, in float32; its rows begin at `rows`, a vector."""
-        w, mask = self.writer, self.tile.mask()
-        w.let("tile_key", self.tile.keys())
+        w, mask = self.writer, self.tile.mask(KEY)
+        w.let(KEY, self.tile.keys())
         w.let("tile_at", self.tile.at(rows))
         load = f"tl.load(tile_at{mask}{', other=0.0' if mask else ''})"
         w.let("state_tile", f"{load}{self._widened}")
@@ -217,7 +201,7 @@ class Waiting:
     def store(self) -> None:
         """The tile goes back to the pool; nothing waits for its rows from then on."""
         w, c = self.writer, self.context
-        w.line(f"tl.store(tile_at, state_tile{self.tile.mask()})")
+        w.line(f"tl.store(tile_at, state_tile{self.tile.mask(KEY)})")
         w.comment("all threads have read the count, and see what was stored")
         w.line("tl.debug_barrier()")
         w.let("count_at", f"tl.arange(0, B_V // {ROWS})")

@@ -138,7 +138,7 @@ def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
     for m, write in enumerate(plan.writes):
         w.section("pure writes: N - F M")
         own = None if plan.inclusive else plan.own_writes[m] or "0.0"
-        tile = _readout_tile(context, system, f"write_readout{m or ''}", write.key, own)
+        tile = readout_tile(system, f"write_readout{m or ''}", write.key, own)
         if fold is not None:
             seen = system.coupling(
                 f"minus_seen{m or ''}", 0, 0, erase_of_pair(context), write.key,
@@ -170,7 +170,7 @@ def _pair_fold(context: Context, system: System) -> str:
     minus_g = system.coupling(
         "minus_g", 0, 0, erase_of_pair(context), written, pair.after_decay, sign="-", strict=True
     )
-    return _fold(context, system, minus_g, _readout_tile(context, system, "readout", written, own))
+    return _fold(context, system, minus_g, readout_tile(system, "readout", written, own))
 
 
 def _store_folded(context: Context, w: Writer, precision: Precision, results: list[str]) -> None:
@@ -189,12 +189,14 @@ def piece_at(number: int) -> str:
     return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
 
 
-def _readout_tile(
-    context: Context, system: System, name: str, written: Operand, own: str | None
+def readout_tile(
+    system: System, name: str, written: Operand, own: str | None, b: int = 0, a: int = 0
 ) -> str:
-    plan = context.plan
+    """A tile of C: how outputs of block `b` read what nodes of block `a` write. `own`: weight of
+    what a node writes itself, "0.0" for none of it; None where that is read like all else."""
+    plan = system.context.plan
     return system.coupling(
-        name, 0, 0, plan.query, written, plan.query_after_decay, strict=own is not None,
+        name, b, a, plan.query, written, plan.query_after_decay, strict=own is not None,
         own=None if own in (None, "0.0") else own,
     )  # fmt: skip
 

@@ -12,9 +12,6 @@ from boleir.codegen.emit.context import LARGEST, LOG2_E, place
 from boleir.codegen.emit.tiles import Tiles, bounded_below, eighths
 from boleir.codegen.schedule import block_depth
 
-PATH_PLANES = ("c", "c_rest", "g")
-"""Planes behind those of the row scalars."""
-
 STEPS = 16
 """Up to this many nodes on a path a walk is cheaper than a sum over a tile of pairs."""
 
@@ -48,7 +45,7 @@ def _keep_path_sums(tiles: Tiles) -> None:
     """c, c_rest and g of every node."""
     w, c = tiles.writer, tiles.context
     first = len(c.plan.scalars)
-    at = {n: tiles.plane_at(first + i, n, "head", 0) for i, n in enumerate(PATH_PLANES)}
+    at = {n: tiles.plane_at(first + i, n, "head", 0) for i, n in enumerate(c.path_planes)}
     if block_depth(c.schedule, c.shapes) < STEPS:
         _walk_up(tiles, at["g"])
     else:

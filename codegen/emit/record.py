@@ -72,13 +72,7 @@ def emit_record(context: Context) -> EmittedKernel:
     """The commit that is deferred: the tokens of the accepted paths copied, the windows moved."""
     c, w = context, Writer(context.inputs)
     copies, moves = _copy_programs(c), window_tiles(c)
-    w.arg("table", "*i64")
-    batch = w.arg("batch", "i32")
-    w.let("program", "tl.program_id(0)")
-    w.let("unit", f"program % {copies + moves}")
-    w.let("request", f"program // {copies + moves} % {batch}")
-    w.let("layer", f"program // ({copies + moves} * {batch})")
-    emit_path(c, w)
+    emit_path(c, w, copies + moves)
     with w.block(f"if (unit < {copies}) & valid:" if moves else "if valid:"):
         _copies(c, w)
     if moves:

@@ -11,25 +11,30 @@ from boleir.codegen.emit.tiles import Tiles
 def load_state(tiles: Tiles) -> list[str]:
     """Loads of the state tile [B_V, key chunk] of each chunk; a padding row (slot -1) reads slot 0
     and ignores it."""
-    w, c = tiles.writer, tiles.context
-    w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
-    pool, stride = w.arg("state", "*" + c.state_dtype), w.arg("state_stride", "i64")
-    held = f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride}"
+    w, c, held = tiles.writer, tiles.context, _request_state(tiles)
     if c.schedule.commit == "deferred":
         w.let("state_row", f"{held} + (head * D_V + value) * D_K")
         if load_advanced(tiles, "state_row"):
             return ["state_tile"]
-    w.let("state_rows", f"{held} + (head * D_V + value)[:, None] * D_K")
+    _place_rows(tiles, held)
     return [load_chunk(tiles, chunk) for chunk in range(c.key_chunks)]
 
 
 def place_state(tiles: Tiles) -> None:
     """Bind where the rows of the value tile begin."""
+    _place_rows(tiles, _request_state(tiles))
+
+
+def _request_state(tiles: Tiles) -> str:
+    """Look up the request's slot; where its state begins."""
     w = tiles.writer
     w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
-    pool = w.arg("state", "*" + tiles.context.state_dtype)
-    stride, row = w.arg("state_stride", "i64"), "(head * D_V + value)[:, None] * D_K"
-    w.let("state_rows", f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride} + {row}")
+    pool, stride = w.arg("state", "*" + tiles.context.state_dtype), w.arg("state_stride", "i64")
+    return f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride}"
+
+
+def _place_rows(tiles: Tiles, held: str) -> None:
+    tiles.writer.let("state_rows", f"{held} + (head * D_V + value)[:, None] * D_K")
 
 
 def load_chunk(tiles: Tiles, chunk: int) -> str:

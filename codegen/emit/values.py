@@ -41,7 +41,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     if not per_key:
         w.section("products with the committed state, before any row scalar is needed")
     state = state_pieces(tiles, system.precision, loaded)
-    products = {} if per_key else _state_products(context, system, state)
+    products = {} if per_key else state_products(system, 0, state)
     tiles.prefetch(frozenset({Kind.VALUE}))
     if pdl:
         w.section("what follows reads results of the factors kernel")
@@ -50,7 +50,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         wait(w)
     if per_key:
         products = _decayed_products(context, system, state)
-    _load_rows(tiles)
+    load_rows(tiles, 0, handover(context).names)
     _finish(context, tiles, system, products)
     return w.kernel(
         "values",
@@ -63,24 +63,27 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     )
 
 
-def _load_rows(tiles: Tiles) -> None:
-    """Row scalars that the factors kernel has left."""
+def load_rows(tiles: Tiles, b: int, names: tuple[str, ...]) -> None:
+    """Some of the row scalars that the factors kernel has left for a block."""
     w, context = tiles.writer, tiles.context
     for number, name in enumerate(handover(context).names):
-        w.let(name, tiles.plane(first_handed_plane(context) + number, name, "head", 0))
+        if name not in names:
+            continue
+        own = context.block(name, b)
+        w.let(own, tiles.plane(first_handed_plane(context) + number, name, "head", b))
         for scalar in context.plan.scalars:
             if scalar.name == name:
-                w.memo["scalar", scalar.expr.key, 0] = name
+                w.memo["scalar", scalar.expr.key, b] = own
 
 
-def _state_products(context: Context, system: System, state: list[Pieces]) -> dict[Reader, str]:
-    """base^T S_pre for every operand that reads the state, before or after the decay."""
+def state_products(system: System, b: int, state: list[Pieces]) -> dict[Reader, str]:
+    """base^T S_pre for every operand of a block that reads the state, before or after the decay."""
     w = system.writer
     products: dict[Reader, str] = {}
-    for base in dict.fromkeys(base for base, _ in readers(context.plan)):
+    for base in dict.fromkeys(base for base, _ in readers(system.context.plan)):
         name, start = w.fresh(f"state_dot_{leaf(base)}"), None
         for chunk, pieces in enumerate(state):
-            keys = system.key_pieces(base, 0, chunk)
+            keys = system.key_pieces(base, b, chunk)
             start = system.read(name, keys, pieces, start)
         products[base, False] = products[base, True] = name
     return products

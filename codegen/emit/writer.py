@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -93,6 +93,14 @@ class Writer:
             name, number = f"{stem}_{number}", number + 1
         self._issued.add(name)
         return name
+
+    def apart(self, emit: Callable[[], None]) -> list[str]:
+        """The lines that `emit` writes, for later."""
+        start = len(self.lines)
+        emit()
+        lines = self.lines[start:]
+        del self.lines[start:]
+        return lines
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
