@@ -16,6 +16,7 @@ from boleir.derive.derive import derive
 from boleir.ir import Recurrence
 from boleir.oracle.closed import closed_form
 from boleir.oracle.sequential import sequential
+from boleir.oracle.sizes import output_sizes
 from boleir.oracle.values import Array, Singles
 
 FLOAT64_LIMIT = 1e-9
@@ -31,6 +32,9 @@ below it, float64 itself has lost the digits to underflow."""
 
 SINGLE_SLACK = 2.0
 """A kernel may be this many times as far off as the recurrence walked in float32."""
+CANCELLED = 16.0
+"""An output smaller than its summed terms by more than this is measured against them: the terms of
+random vectors of 128 entries are about 8 times as large as their sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +190,14 @@ def _float_findings(
 
 def trust(form: ClosedForm, drawn: Sample, exact: Array, limit: float) -> Array:
     """What errors of nodes count for: less than one where the recurrence itself, walked in float32,
-    is beyond the limit, as where q^T k nearly vanishes and nothing else is read."""
+    is beyond the limit, and where an output is the small rest of much larger terms, as where q^T k
+    nearly vanishes and nothing else is read: there one walk may have been lucky."""
     single = sequential(form.recurrence, **drawn.arguments, keep=(), field=Singles())
-    own = node_errors(single.output, exact, KERNEL_FLOOR)
-    return limit / np.maximum(limit, SINGLE_SLACK * own)
+    own = SINGLE_SLACK * node_errors(single.output, exact, KERNEL_FLOOR)
+    states = sequential(form.recurrence, **drawn.arguments).states
+    summed = output_sizes(form.recurrence, **drawn.arguments, states=states)
+    rest = node_errors(exact + summed, exact, KERNEL_FLOOR)
+    return limit / np.maximum(limit, np.maximum(own, limit * rest / CANCELLED))
 
 
 def _kernel_finding(

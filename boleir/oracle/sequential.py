@@ -58,7 +58,7 @@ def sequential(
     values = Values(
         inputs, parents, (d_k, d_v), weights=weights, windows=windows, field=field, stored=stored
     )
-    step = _Step(recurrence, values, heads)
+    step = Step(recurrence, values, heads)
     last_use = {int(parent): node for node, parent in enumerate(parents)}
     states: dict[int, Array] = {-1: start}
     output = np.empty((len(parents), heads, d_v), dtype=start.dtype)
@@ -74,7 +74,7 @@ def sequential(
     return Walk(output, kept)
 
 
-class _Step:
+class Step:
     """One token: the nodes of the recurrence that contain the state, operands first."""
 
     def __init__(self, recurrence: Recurrence, values: Values, heads: int) -> None:

@@ -25,7 +25,8 @@ from boleir.runtime.check_kernel import kernels_here
 
 def findings(recurrence):
     here = kernels_here(recurrence)
-    over = [Case("roots", "cosine", log_decay=-0.03), Case("chain", log_decay=-100.0)]
+    over = [Case("roots", "cosine", log_decay=-0.03), Case("chain", log_decay=-100.0),
+            Case("roots", "identical", 1.0, -100.0)]  # here an output nearly vanishes
     report = check(recurrence, trees=1, over=over, kernels=here.kernels,
                    kernel_shape=here.shape, kernel_nodes=here.nodes)
     return [(str(f.subject), f.passed, f.worst) for f in report.findings]
