@@ -37,7 +37,7 @@ def run(out: Path, parts: list[Part], *arguments: str) -> tuple[int, dict[str, A
 
 
 def gone(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(1000):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

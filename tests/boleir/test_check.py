@@ -13,6 +13,7 @@ import boleir as bole
 from boleir.check.check import (
     KERNEL_FLOOR,
     KERNEL_LIMIT,
+    SINGLE_SLACK,
     KernelRun,
     check,
     node_errors,
@@ -81,29 +82,34 @@ NEARLY_VANISHING = Case("roots", "identical", strength=1.0, log_decay=-100.0)
 
 
 def test_what_nearly_vanishes_is_judged_by_its_terms() -> None:
-    """The error of one walk in float32 is a lucky one there: sums in other orders are as good."""
+    """The error of one walk in float32 may be a lucky one there: sums in other orders are as good
+    and several times as far off."""
     form = bole.derive(bole.load("gdn"))
-
-    def reordered(sample: Sample, order: np.ndarray) -> np.ndarray:
-        arguments = sample.arguments
-        for group, axis in (("inputs", -1), ("weights", 0), ("windows", 0)):
-            arguments[group] = {
-                name: np.take(x, order, axis) if name in "qk" else x
-                for name, x in arguments[group].items()
-            }
-        arguments["state"] = np.take(arguments["state"], order, 1)
-        return sequential(form.recurrence, **arguments, field=Singles()).output
-
     drawn = sample(form, NEARLY_VANISHING, Shape(1, 2, 32, 24), nodes=9, rounding=round_bf16)
     exact = sequential(form.recurrence, **drawn.arguments).output
-    counted = trust(form, drawn, exact, KERNEL_LIMIT)
-    found = []
-    for seed in range(12):
-        output = reordered(drawn, np.random.default_rng(seed).permutation(32))
-        found.append(float(np.max(node_errors(output, exact))))
+    orders = [reordered(drawn, np.random.default_rng(seed).permutation(32)) for seed in range(12)]
+    outputs = [sequential(form.recurrence, **x.arguments, field=Singles()).output for x in orders]
+    found = [float(np.max(node_errors(output, exact))) for output in outputs]
+    assert max(found) > max(KERNEL_LIMIT, SINGLE_SLACK * min(found)), "these orders show nothing"
+    counted = trust(form, orders[int(np.argmin(found))], exact, KERNEL_LIMIT)
+    for output in outputs:
         assert np.max(node_errors(output, exact) * counted) <= KERNEL_LIMIT
         assert np.max(node_errors(1.01 * output, exact) * counted) > 10 * KERNEL_LIMIT
-    assert max(found) > 3 * KERNEL_LIMIT, "these orders show nothing"
+
+
+def reordered(given: Sample, order: np.ndarray) -> Sample:
+    """The same problem with the entries of its keys in another order; heads are one there."""
+
+    def taken(arrays: dict[str, np.ndarray], axis: int) -> dict[str, np.ndarray]:
+        return {n: np.take(x, order, axis) if n in "qk" else x for n, x in arrays.items()}
+
+    return replace(
+        given,
+        inputs=taken(given.inputs, -1),
+        weights=taken(given.weights, 0),
+        windows=taken(given.windows, 0),
+        state=np.take(given.state, order, 1),
+    )
 
 
 @pytest.mark.parametrize("name", ["gdn", "gated_delta_product", "gated_oja"])
@@ -283,8 +289,8 @@ def test_oracles_agree_at_a_serving_shape() -> None:
     form = derive(bole.load("gdn"))
     case = Case("random", "cosine", 1.0, -0.03)
     drawn = sample(form, case, Shape(16, 32, 128, 128), nodes=64, rounding=round_bf16)
-    start = time.perf_counter()
+    start = time.process_time()
     walk = sequential(form.recurrence, **drawn.arguments, keep=(drawn.accepted,))
-    assert time.perf_counter() - start < 20  # below 1 s when the machine is idle
+    assert time.process_time() - start < 20  # below 1 s on a quick machine
     solution = closed_form(form, **drawn.arguments)
     assert node_errors(solution.output, walk.output).max() < 1e-12

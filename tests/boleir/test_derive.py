@@ -267,9 +267,9 @@ def test_classes(name: str) -> None:
 @pytest.mark.parametrize("name", bole.names())
 def test_shipped_recurrences_derive_quickly(name: str) -> None:
     recurrence = bole.load(name)
-    start = time.perf_counter()
+    start = time.process_time()
     form = derive(recurrence)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert str(form)
 
 

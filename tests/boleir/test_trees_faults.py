@@ -124,18 +124,18 @@ def test_a_batch_is_checked_in_milliseconds() -> None:
     parents = np.concatenate([np.array(tree.parents, np.int32) for tree in trees])
     cu_nodes = np.arange(257, dtype=np.int32) * 64
     best = min(_seconds(parents, cu_nodes) for _ in range(10))
-    assert best < 2e-3
+    assert best < 10e-3  # below 1 ms on a quick machine; a loop over the nodes takes 50 times that
 
 
 def _seconds(parents, cu_nodes) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     check_trees(parents, cu_nodes)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_a_long_wrong_list_is_refused_quickly() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for parents in ([-1] * 200_000 + [NAN], [*range(1, 200_001), 0], "x" * 1_000_000):
         with pytest.raises(TreeError):
             Tree(parents)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5  # below 1 s on a quick machine

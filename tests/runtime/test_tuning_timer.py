@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,7 @@ def test_after_an_accident_the_next_candidate_gets_a_new_process(
     timer: WorkerTimer, starts: Path, name: str, reason: str
 ) -> None:
     assert timer.measure(named("good"), key(), POLICY).us == 5.5
-    began = time.monotonic()
     bad = timer.measure(named(name), key(), POLICY)
-    assert time.monotonic() - began < 10
     assert bad.us is None
     assert bad.failure is not None and reason in bad.failure
     assert timer.measure(named("good"), key(), POLICY).us == 5.5
