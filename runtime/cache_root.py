@@ -21,9 +21,21 @@ def preferred_cache_root() -> Path:
     return Path(base).expanduser() / "boleir"
 
 
+def reading_root() -> Path:
+    """Where a reader looks: the preferred folder, be it writable or not, unless what this process
+    writes goes into a temporary one. Nothing is created."""
+    if cache_root.cache_info().currsize:
+        return cache_root()
+    try:
+        return preferred_cache_root()
+    except RuntimeError:  # no home folder
+        return cache_root()
+
+
 @functools.cache
 def cache_root() -> Path:
-    """The preferred folder, created; where that fails, a temporary one and one warning."""
+    """Where a writer writes: the preferred folder, created; where that fails, a temporary one and
+    one warning."""
     try:
         wanted = preferred_cache_root()
     except RuntimeError:

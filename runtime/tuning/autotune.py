@@ -71,7 +71,7 @@ def bench(target: Target, devices: Sequence[int] | None = None, jobs: int | None
         raise TuningRefused(f"GPU {wanted[0]} ({first.gpu}) does not run code for {target.name}")
     alike = [device for device, there in environments.items() if there == first]
     timers = tuple(WorkerTimer(device) for device in alike)
-    return Bench(first, ParallelCompiler(jobs), timers, Store.default())
+    return Bench(first, ParallelCompiler(jobs), timers, Store.writable())
 
 
 def tune(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from boleir.errors import BoleirError, CacheError
 from boleir.runtime.tuning.choice import best
 from boleir.runtime.tuning.environment import Environment
 from boleir.runtime.tuning.keys import TuningKey
+
+MISTAKES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What values of the wrong kind or size raise."""
 
 
 class InvalidEntry(CacheError):
@@ -104,9 +108,9 @@ class Entry:
             return _parse(data)
         except InvalidEntry:
             raise
-        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
             raise InvalidEntry(f"no JSON text ({type(error).__name__})") from None
-        except (KeyError, TypeError, AttributeError, BoleirError) as error:
+        except (*MISTAKES, BoleirError) as error:
             raise InvalidEntry(f"no entry of this version ({_first_line(error)})") from None
 
 
@@ -130,12 +134,14 @@ def _parse(data: bytes) -> Entry:
     content = whole["content"]
     if whole["checksum"] != _checksum(content):
         raise InvalidEntry("the checksum does not fit the content")
-    key = _fields(TuningKey, content["key"], parents=_parents)
+    key = _fields(TuningKey, content["key"], recurrence=_name, parents=_parents)
     key.shapes  # noqa: B018  (refuses sizes that no kernel can have)
+    if not 1 <= key.batch < 1 << 31:
+        raise InvalidEntry(f"batch {key.batch} is no number of requests")
     entry = Entry(
         key,
-        _fields(Environment, content["environment"]),
-        _fields(Policy, content["policy"]),
+        _fields(Environment, content["environment"], **dict.fromkeys(TOOLS, _word)),
+        _fields(Policy, content["policy"], tie=_real),
         tuple(_outcome(item) for item in content["outcomes"]),
         str(content["origin"]),
     )
@@ -153,15 +159,49 @@ def _outcome(values: Any) -> Outcome:
         raise InvalidEntry("an outcome's text is no text")
     for name in ("us", "error"):
         value = getattr(outcome, name)
-        if value is not None and not (_is(value, float) and math.isfinite(value) and value >= 0):
-            raise InvalidEntry(f"{name} {value!r} is no time or error")
+        if value is not None:
+            _real(value, f"{name} is no time or error")
     if outcome.ok == (outcome.failure is not None):
         raise InvalidEntry("an outcome has a time or a reason why not")
     return outcome
 
 
 def _parents(value: Any) -> tuple[int, ...] | None:
-    return None if value is None else tuple(int(node) for node in value)
+    if value is None:
+        return None
+    if type(value) is not list or not all(type(node) is int for node in value):
+        raise InvalidEntry("parents are no list of integers")
+    return tuple(value)
+
+
+TOOLS = ("gpu", "arch", "triton", "ptxas")
+"""Fields of an environment that name something."""
+
+
+def _name(value: Any) -> str:
+    """The name of a recurrence, as the language has them."""
+    if type(value) is not str or len(value) > 200 or not value.rstrip("'").isidentifier():
+        raise InvalidEntry(f"{_short(value)} is no name of a recurrence")
+    return value
+
+
+def _word(value: Any) -> str:
+    """The name or version of a GPU or tool: no path, nothing that a terminal would act on."""
+    if type(value) is not str or not re.fullmatch(r"[A-Za-z0-9_.+!-]{1,56}", value):
+        raise InvalidEntry(f"{_short(value)} names no GPU and no version")
+    return value
+
+
+def _real(value: Any, what: str = "tie is no ratio") -> float:
+    """A finite number that is not negative. An integer that no float can hold raises as it is."""
+    if not _is(value, float) or not math.isfinite(value) or value < 0:
+        raise InvalidEntry(f"{what}: {_short(value)}")
+    found: float = value
+    return found
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:80]
 
 
 TYPES = {"int": int, "str": str, "float": float, "bool": bool}
@@ -177,7 +217,7 @@ def _fields(cls: Any, values: Any, **special: Any) -> Any:
         if name in special:
             made[name] = special[name](value)
         elif not _is(value, TYPES[kinds[name]]):
-            raise InvalidEntry(f"{cls.__name__}.{name} {value!r} is no {kinds[name]}")
+            raise InvalidEntry(f"{cls.__name__}.{name} {_short(value)} is no {kinds[name]}")
         else:
             made[name] = value
     return cls(**made)

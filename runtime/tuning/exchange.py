@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from boleir.codegen.artifact import dump
@@ -65,20 +67,24 @@ class Added:
 def add(store: Store, entries: Iterable[Entry]) -> Added:
     """Put entries into a store. Where a key is there, its own measurements stay, and those it lacks
     are added. Raises `CacheError` if the store cannot be written."""
-    new = extended = kept = 0
+    counts = Counter(new=0, extended=0, kept=0)
     for entry in entries:
-        there = store.load(entry.environment, entry.key)
-        if there is None:
-            made, new = entry, new + 1
-        else:
-            made = entry.with_outcomes(there.outcomes) if entry.policy == there.policy else there
-            if set(made.outcomes) == set(there.outcomes):
-                kept += 1
-                continue
-            extended += 1
-        if not store.replace(made):
+        if not store.change(entry.environment, entry.key, partial(_added, entry, counts)):
             raise CacheError(f"{store.root} cannot be written")
-    return Added(new, extended, kept)
+    return Added(**counts)
+
+
+def _added(entry: Entry, counts: Counter[str], there: Entry | None) -> Entry | None:
+    """What to write of an entry where `there` is, None for nothing; it is counted."""
+    if there is None:
+        counts["new"] += 1
+        return entry
+    made = entry.with_outcomes(there.outcomes) if entry.policy == there.policy else there
+    if set(made.outcomes) == set(there.outcomes):
+        counts["kept"] += 1
+        return None
+    counts["extended"] += 1
+    return made
 
 
 def prune(store: Store, keep: str | None = None, *, dry: bool = False) -> list[Path]:

@@ -6,6 +6,7 @@ The candidates that were tried are no part of it: trying more of them later adds
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,11 @@ class TuningKey:
 
     @property
     def file(self) -> str:
-        """Name of the entry's file: readable, and different for different keys."""
+        """Name of the entry's file: readable, different for different keys, and never a path."""
         digest = hashlib.sha256(dump(self.to_json())).hexdigest()[:16]
+        name = re.sub(r"\W+", "-", self.recurrence, flags=re.ASCII)[:64]
         return (
-            f"{self.recurrence}_h{self.key_heads}-{self.value_heads}_d{self.d_k}-{self.d_v}"
+            f"{name}_h{self.key_heads}-{self.value_heads}_d{self.d_k}-{self.d_v}"
             f"_n{self.nodes}-{self.depth}_b{self.batch}_{digest}.json"
         )
 

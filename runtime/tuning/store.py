@@ -3,20 +3,20 @@
     ROOT/tuning/h200_sm_90_triton-3.6.0_ptxas-12.9.86_v1/gdn_h16-32_..._5f0c.json
 
 Files are small, checksummed and readable. Whatever is wrong with one, it counts as absent and one
-warning says so. Writers need no locks, see `boleir.runtime.tuning.files`.
+warning says so. Readers need no lock, see `boleir.runtime.tuning.files`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from boleir.runtime.cache_root import cache_root
+from boleir.runtime.cache_root import cache_root, preferred_cache_root, reading_root
 from boleir.runtime.tuning.entry import Entry, InvalidEntry
 from boleir.runtime.tuning.environment import Environment
-from boleir.runtime.tuning.files import UNFINISHED, read_small, write_whole
+from boleir.runtime.tuning.files import UNFINISHED, held, read_small, write_whole
 from boleir.runtime.tuning.keys import TuningKey
 
 FOLDER = "tuning"
@@ -33,11 +33,26 @@ class Store:
     """Entries below one folder, which need not exist."""
 
     root: Path
+    behind: Path | None = None
+    """Another root, only read: where `root` does not have an entry, this one's counts."""
 
     @classmethod
     def default(cls) -> Store:
-        """The store of this user, see `boleir.runtime.cache_root`."""
-        return cls(cache_root() / FOLDER)
+        """The store of this user to look at, writable or not; see `boleir.runtime.cache_root`."""
+        return cls._at(reading_root())
+
+    @classmethod
+    def writable(cls) -> Store:
+        """The same to write to: a temporary one before it where it cannot be written."""
+        return cls._at(cache_root())
+
+    @classmethod
+    def _at(cls, root: Path) -> Store:
+        try:
+            own = preferred_cache_root()
+        except RuntimeError:
+            own = root
+        return cls(root / FOLDER, None if own == root else own / FOLDER)
 
     def place(self, environment: Environment, key: TuningKey) -> Path:
         """Where an entry lies, or would."""
@@ -45,7 +60,12 @@ class Store:
 
     def load(self, environment: Environment, key: TuningKey) -> Entry | None:
         """The entry of a key, or None: absent, unreadable, damaged, or somebody else's."""
-        path = self.place(environment, key)
+        found = self._load(self.place(environment, key), environment, key)
+        if found is None and self.behind is not None:
+            return Store(self.behind).load(environment, key)
+        return found
+
+    def _load(self, path: Path, environment: Environment, key: TuningKey) -> Entry | None:
         entry = self.read(path)
         if entry is not None and (entry.key, entry.environment) != (key, environment):
             _warn(path, "it is about something else than its name says")
@@ -57,10 +77,21 @@ class Store:
 
         False, after one warning, where the folder cannot be written.
         """
-        there = self.load(entry.environment, entry.key)
-        if there is not None and there.policy == entry.policy:
-            entry = there.with_outcomes(entry.outcomes)
-        return self.replace(entry)
+
+        def with_others(there: Entry | None) -> Entry:
+            same = there is not None and there.policy == entry.policy
+            return there.with_outcomes(entry.outcomes) if there is not None and same else entry
+
+        return self.change(entry.environment, entry.key, with_others)
+
+    def change(
+        self, environment: Environment, key: TuningKey, to: Callable[[Entry | None], Entry | None]
+    ) -> bool:
+        """Write what `to` makes of the entry that is there, None for nothing, while no other
+        process changes one of this folder. False as for `save`."""
+        with held(self.place(environment, key).parent):
+            made = to(self.load(environment, key))
+            return made is None or self.replace(made)
 
     def replace(self, entry: Entry) -> bool:
         """Write an entry as it is."""

@@ -311,7 +311,7 @@ def in_fresh_process(program: str, environ: dict[str, str]) -> str:
 SAVE_AND_LOAD = (
     "from boleir.runtime.tuning.store import Store\n"
     "from tests.runtime.tuning_support import HERE, entry, key\n"
-    "store = Store.default()\n"
+    "store = Store.writable()\n"
     "print('saved', store.save(entry()), store.load(HERE, key()) == entry())\n"
 )
 
