@@ -17,14 +17,25 @@ SUMMARY = "list, show, export, import, merge or prune tuned schedules"
 EXAMPLES = (
     "bolec cache list",
     "bolec cache show gdn                 # every candidate of the entries whose file says gdn",
-    "bolec cache export tunings.json",
+    "bolec cache export tunings.json      # --force replaces the file",
     "bolec cache import tunings.json",
     "bolec cache merge /mnt/other/boleir/tuning",
-    "bolec cache prune --dry-run",
+    "bolec cache prune --dry-run          # what is damaged or unfinished",
     "bolec cache prune --keep h200        # remove other GPUs and versions",
     "bolec cache path",
 )
 ACTIONS = ("list", "show", "export", "import", "merge", "prune", "path")
+FLAGS = ("--shipped", "--dry-run", "--force")
+"""Options without a value; like those of all commands, they may stand anywhere."""
+ARGUMENT = {"show": "part of a name", "export": "file", "import": "file", "merge": "folder"}
+"""What the word after an action is; the others take none."""
+OPTIONS = {
+    "shipped": ("list", "show"),
+    "keep": ("prune",),
+    "dry_run": ("prune",),
+    "force": ("export",),
+}
+"""The actions that an option means something to."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--shipped", action="store_true", help="list, show: what comes with the package as well")
     add("--keep", metavar="TEXT", help="prune: keep only environments whose folder contains TEXT")
     add("--dry-run", action="store_true", help="prune: only say what would be removed")
+    add("--force", action="store_true", help="export: replace a file that is there")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do it. Raises `CacheError` for a file or folder that cannot be used."""
+    """Do it. Raises `CacheError` for a file or folder that cannot be used, and for words that mean
+    nothing to the action."""
     from boleir.runtime.tuning.store import Store
 
-    if args.argument is None and args.action in ("export", "import", "merge"):
-        what = "folder of another store" if args.action == "merge" else "file"
-        raise CacheError(f"cache {args.action} needs the {what}")
-    store = Store.default()
+    _check_words(args)
+    store = Store.writable() if args.action in ("import", "merge") else Store.default()
     action = {
         "list": _list, "show": _show, "export": _export, "import": _import, "merge": _merge,
         "prune": _prune, "path": _path,
@@ -54,6 +65,20 @@ def run(args: argparse.Namespace) -> None:
         print_json(value)
     elif text:
         print(text)
+
+
+def _check_words(args: argparse.Namespace) -> None:
+    """Refuse what the action would not look at, and the lack of what it needs."""
+    what = ARGUMENT.get(args.action)
+    if args.argument is not None and what is None:
+        mend = f"--keep {args.argument}" if args.action == "prune" else None
+        raise CacheError(f"cache {args.action} takes no argument {args.argument!r}", mend=mend)
+    if args.argument is None and what is not None and args.action != "show":
+        raise CacheError(f"cache {args.action} needs the {what}")
+    for name, actions in OPTIONS.items():
+        if getattr(args, name) and args.action not in actions:
+            option = f"--{name.replace('_', '-')}"
+            raise CacheError(f"cache {args.action} has no {option}, but {' and '.join(actions)}")
 
 
 Answer = tuple[Any, str]
@@ -79,9 +104,11 @@ def _list(store: Store, args: argparse.Namespace) -> Answer:
                 "us": us,
                 "schedule": label,
                 "candidates": len(entry.outcomes),
+                "origin": entry.origin,
             }
         )
-        rows.append((entry.environment.gpu, entry.key.name, us, len(entry.outcomes), label))
+        tried = len(entry.outcomes) if entry.tuned else None
+        rows.append((entry.environment.gpu, entry.key.name, us, tried, label))
     if not rows:
         return values, f"no tuned schedules in {store.root}"
     return values, table(("gpu", "tuned", "us", "tried", "schedule"), rows)
@@ -120,7 +147,11 @@ def _shown(where: str, entry: Entry) -> str:
 def _export(store: Store, args: argparse.Namespace) -> Answer:
     from boleir.runtime.tuning.exchange import write_bundle
 
-    count = write_bundle((entry for _, entry in store.entries()), Path(args.argument))
+    path = Path(args.argument)
+    if path.exists() and not (args.force and path.is_file()):
+        mend = "--force replaces it" if path.is_file() else None
+        raise CacheError(f"{path} is there already", mend=mend)
+    count = write_bundle((entry for _, entry in store.entries()), path)
     return {"exported": count, "file": args.argument}, f"{count} entries written to {args.argument}"
 
 
@@ -132,11 +163,15 @@ def _import(store: Store, args: argparse.Namespace) -> Answer:
 
 def _merge(store: Store, args: argparse.Namespace) -> Answer:
     from boleir.runtime.tuning.exchange import add
-    from boleir.runtime.tuning.store import Store
+    from boleir.runtime.tuning.store import FOLDER, Store
 
     other = Store(Path(args.argument))
     if not other.root.is_dir():
         raise CacheError(f"{other.root} is no folder")
+    if not other.files():
+        inside = other.root / FOLDER
+        mend = f"{inside}" if inside.is_dir() else "the folder that `bolec cache path` prints there"
+        raise CacheError(f"{other.root} holds no tuned schedules", mend=mend)
     return _added(add(store, (entry for _, entry in other.entries())))
 
 

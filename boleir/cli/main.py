@@ -20,6 +20,9 @@ from boleir.errors import BoleirError
 COMMANDS = ("compile", "explain", "check", "doctor", "bench", "autotune", "cache")
 """Each is a module `boleir.cli.NAME_command` with `SUMMARY`, `EXAMPLES`, `configure` and `run`."""
 
+FLAGS = ("--json", "--quiet", "--debug")
+"""Options of every command; they take no value and may stand anywhere."""
+
 FAILED = 1
 INTERRUPTED = 130
 
@@ -69,7 +72,8 @@ def _version() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `bolec` with `argv` (default: the process's own arguments) and return its status."""
     _prepare_streams()
-    args = build_parser().parse_args(join_parents(sys.argv[1:] if argv is None else argv))
+    words = flags_last(join_parents(sys.argv[1:] if argv is None else argv))
+    args = build_parser().parse_args(words)
     try:
         return _run(args)
     except BrokenPipeError:
@@ -114,6 +118,17 @@ def join_parents(argv: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
+
+
+def flags_last(argv: Sequence[str]) -> list[str]:
+    """Write options without a value after everything else, up to `--`: argparse lets an argument
+    that may be missing be missing where an option comes before it, and takes what follows for
+    something that it does not know."""
+    own = [getattr(command_module(word), "FLAGS", ()) for word in argv if word in COMMANDS][:1]
+    flags = {*FLAGS, *(own[0] if own else ())}
+    end = argv.index("--") if "--" in argv else len(argv)
+    moved = [word for word in argv[:end] if word in flags]
+    return [*(word for word in argv[:end] if word not in flags), *moved, *argv[end:]]
 
 
 def _report(error: Exception, args: argparse.Namespace) -> int:

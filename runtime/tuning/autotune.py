@@ -114,6 +114,7 @@ def tune(
                 entry = Entry(key, on.environment, policy or Policy(), origin=_origin())
                 if again:
                     on.store.replace(entry)
+            entry = entry.after_tuning(_origin())
             search = _search(recurrence, entry, target, on, timer, effort, told)
             results[key] = search.run()
 

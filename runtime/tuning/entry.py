@@ -59,6 +59,10 @@ class Policy:
     """Relative difference within which the simpler schedule is taken."""
 
 
+NO_TUNING = "no tuning"
+"""Begins the origin of an entry whose schedule was timed, but compared with no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Everything known about one key in one environment."""
@@ -68,7 +72,12 @@ class Entry:
     policy: Policy
     outcomes: tuple[Outcome, ...] = ()
     origin: str = ""
-    """What made the entry: version of boleir, or the name of a shipped collection."""
+    """What made the entry: version of boleir, or what else the times were taken from."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether schedules were compared for this key; if not, mode `tune` still does that."""
+        return not self.origin.startswith(NO_TUNING)
 
     @property
     def chosen(self) -> Schedule | None:
@@ -82,6 +91,10 @@ class Entry:
             if outcome.schedule == schedule and outcome.source == source:
                 return outcome
         return None
+
+    def after_tuning(self, origin: str) -> Entry:
+        """The same once it is tuned, too: its origin says so."""
+        return self if self.tuned else replace(self, origin=origin)
 
     def with_outcomes(self, more: tuple[Outcome, ...]) -> Entry:
         """With `more` added; a newer outcome replaces that of the same schedule."""

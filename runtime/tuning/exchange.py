@@ -25,6 +25,10 @@ class InvalidBundle(CacheError):
     """A file that is no collection of tunings; path and reason are named."""
 
 
+class KeepsNothing(CacheError):
+    """Pruning that would remove every environment; those there are are named."""
+
+
 def write_bundle(entries: Iterable[Entry], path: Path) -> int:
     """Write entries into one file; how many there are. Raises `InvalidBundle`."""
     content = [json.loads(entry.to_bytes()) for entry in entries]
@@ -80,6 +84,7 @@ def _added(entry: Entry, counts: Counter[str], there: Entry | None) -> Entry | N
         counts["new"] += 1
         return entry
     made = entry.with_outcomes(there.outcomes) if entry.policy == there.policy else there
+    made = made.after_tuning(there.origin)
     if set(made.outcomes) == set(there.outcomes):
         counts["kept"] += 1
         return None
@@ -91,13 +96,18 @@ def prune(store: Store, keep: str | None = None, *, dry: bool = False) -> list[P
     """Remove damaged entries, what dead writers left, and, with `keep`, the environments whose
     folder's name does not contain it.
 
-    Returns what was (or with `dry` would be) removed. Raises `OSError`.
+    Returns what was (or with `dry` would be) removed. Raises `OSError`, and `KeepsNothing` for a
+    text that would leave no environment: more likely a slip than a wish.
     """
     found = store.unfinished()
     found += [path for path in store.files() if store.read(path) is None]
     if keep is not None:
-        folders = [path for path in store.root.glob("*") if path.is_dir()]
-        found += [folder for folder in folders if keep not in folder.name]
+        folders = sorted(path for path in store.root.glob("*") if path.is_dir())
+        going = [folder for folder in folders if keep not in folder.name]
+        if folders and going == folders:
+            names = ", ".join(folder.name for folder in folders) or "none"
+            raise KeepsNothing(f"no environment is called like {keep!r}; there are: {names}")
+        found += going
     found = sorted(set(found))
     if not dry:
         for path in found:

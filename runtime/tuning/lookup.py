@@ -52,7 +52,7 @@ def tuned_schedule(
     if here is None:
         return None
     entry = stored(Store.default() if store is None else store, here, key)
-    if entry is None and settings.mode == "tune":
+    if (entry is None or not entry.tuned) and settings.mode == "tune":
         from boleir.runtime.tuning.autotune import tune_key
 
         entry = tune_key(recurrence, key, target, effort=settings.effort)

@@ -25,8 +25,8 @@ class Settings:
 
     mode: str = field(default="load", metadata={"variable": "BOLEIR_TUNING"})
     """`BOLEIR_TUNING`. `off`: the default schedule, the store is not read. `load`: what the store
-    holds, else the default schedule; nothing is ever compiled for or timed. `tune`: what the store
-    does not hold is measured first, on the GPU present, which takes about a minute."""
+    holds, else the default schedule; nothing is ever compiled for or timed. `tune`: what no tuning
+    has measured is measured first, on the GPU present, which takes about a minute."""
     effort: str = field(default="quick", metadata={"variable": "BOLEIR_TUNING_EFFORT"})
     """`BOLEIR_TUNING_EFFORT`: how much `tune` tries: `quick`, `default` or `full`."""
 

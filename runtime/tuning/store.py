@@ -80,7 +80,10 @@ class Store:
 
         def with_others(there: Entry | None) -> Entry:
             same = there is not None and there.policy == entry.policy
-            return there.with_outcomes(entry.outcomes) if there is not None and same else entry
+            if there is None or not same:
+                return entry
+            there = there.after_tuning(entry.origin)
+            return there.with_outcomes(entry.outcomes)
 
         return self.change(entry.environment, entry.key, with_others)
 

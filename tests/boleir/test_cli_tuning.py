@@ -207,3 +207,86 @@ def test_prune(capsys: pytest.CaptureFixture[str], own_cache: Store) -> None:
     assert answer(capsys, *argv)["removed"] == planned["removed"]
     assert own_cache.load(HERE, key()) == entry()
     assert len(own_cache.files()) == 1
+
+
+@pytest.mark.parametrize("keep", ["H200", "h2OO", "b300"])
+def test_pruning_never_removes_everything_by_a_slip(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, keep: str
+) -> None:
+    own_cache.save(entry())
+    own_cache.save(entry(where=replace(HERE, gpu="a100")))
+    assert main(["cache", "prune", "--keep", keep]) == 1
+    text = capsys.readouterr().err
+    assert keep in text and HERE.folder in text
+    assert len(own_cache.files()) == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (("prune", "h200"), "--keep h200"),
+        (("list", "h200"), "takes no argument 'h200'"),
+        (("path", "extra"), "takes no argument 'extra'"),
+        (("list", "--keep", "h200"), "has no --keep"),
+        (("merge", "x", "--dry-run"), "has no --dry-run"),
+        (("import", "x", "--shipped"), "has no --shipped"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, argv: tuple[str, ...], why: str
+) -> None:
+    own_cache.save(entry(where=replace(HERE, gpu="a100")))
+    assert main(["cache", *argv]) == 1
+    assert why in capsys.readouterr().err
+    assert len(own_cache.files()) == 1
+
+
+def test_flags_may_stand_anywhere(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, tmp_path: Path
+) -> None:
+    own_cache.save(entry())
+    found = answer(capsys, "cache", "show", "gated")
+    for argv in (
+        ["--json", "cache", "show", "gated"],
+        ["cache", "--json", "show", "gated"],
+        ["cache", "show", "--json", "gated"],
+        ["cache", "show", "--shipped", "--json", "gated_delta_rule_h16-32_d128-128_n16-8_b1_"],
+    ):
+        assert main(argv) == 0
+        assert json.loads(capsys.readouterr().out)[0] == found[0]
+    assert main(["cache", "export", "--json", str(tmp_path / "all.json")]) == 0
+    assert main(["cache", "import", "--json", str(tmp_path / "all.json")]) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["cache", "show", "--", "gated", "--json"])
+
+
+def test_exporting_replaces_nothing_unasked(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, tmp_path: Path
+) -> None:
+    own_cache.save(entry())
+    there = tmp_path / "notes.json"
+    there.write_text("mine")
+    assert main(["cache", "export", str(there)]) == 1
+    assert "--force replaces it" in capsys.readouterr().err
+    assert there.read_text() == "mine"
+    assert answer(capsys, "cache", "export", "--force", str(there))["exported"] == 1
+    assert main(["cache", "export", "--force", "/dev/null"]) == 1
+    assert not Path("/dev/null").is_file()
+
+
+def test_merging_a_folder_without_tunings_says_where_they_lie(
+    capsys: pytest.CaptureFixture[str], own_cache: Store, tmp_path: Path
+) -> None:
+    Store(tmp_path / "other" / "tuning").save(entry())
+    assert main(["cache", "merge", str(tmp_path / "other")]) == 1
+    text = capsys.readouterr().err
+    assert "holds no tuned schedules" in text
+    assert str(tmp_path / "other" / "tuning") in text
+    assert main(["cache", "merge", str(tmp_path)]) == 1
+    assert answer(capsys, "cache", "merge", str(tmp_path / "other" / "tuning"))["new"] == 1
+
+
+def test_a_list_tells_tunings_from_other_times(capsys: pytest.CaptureFixture[str]) -> None:
+    shipped = answer(capsys, "cache", "list", "--shipped")
+    assert all(item["origin"].startswith("no tuning") for item in shipped)
