@@ -85,6 +85,7 @@ class Token:
     side: Side
     definitions: list[Affine] = field(default_factory=list)
     _index: dict[Affine, int] = field(default_factory=dict)
+    _whole: dict[int, Affine] = field(default_factory=dict)
 
     def reference(self, form: Affine) -> tuple[int, Poly]:
         """(reference, scalar): their product stands for `form`."""
@@ -106,8 +107,19 @@ class Token:
             return c if proportional else None
         return None
 
+    def whole(self, r: int) -> Affine:
+        """The definition of a reference, free of other references."""
+        if r not in self._whole:
+            self._whole[r] = self.expand(self.definitions[r], frozenset())
+        return self._whole[r]
+
     def expand(self, form: Affine, keep: frozenset[int]) -> Affine:
         """`form` with every reference outside `keep` replaced by its definition."""
+        if not keep:
+            result = Affine(form.free, form.reads)
+            for r, c in form.refs.items():
+                result = result + self.whole(r).scaled(c, self.side)
+            return result
         for r in sorted(set(form.refs) - keep, reverse=True):  # definitions refer backwards only
             if r in form.refs:
                 rest = Affine(form.free, form.reads, {k: c for k, c in form.refs.items() if k != r})

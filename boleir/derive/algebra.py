@@ -9,16 +9,15 @@ meet. Only a common factor of several sums needs more than this: then sympy is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from hashlib import sha256
 from math import gcd, lcm
 from typing import Any, TypeAlias
 
-from boleir.errors import DerivationError
+from boleir.derive.recent import Recent
+from boleir.derive.work import spend
 from boleir.ir import Dot, Expr, Input, Kind
 
 Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
@@ -26,43 +25,14 @@ Monomial: TypeAlias = tuple[tuple[Expr, int], ...]
 
 Rank: TypeAlias = tuple[int, bool, str]
 
-OPPOSITES: dict[int, Expr] = {}
-"""Key of exp(x) -> exp(-x), for every exponential that has come up: their product is 1."""
-
-WORK = 2_000_000
-"""Products of terms that one derivation may take: some seconds; shipped recurrences take a
-hundredth."""
-_LEFT: ContextVar[list[int] | None] = ContextVar("work left", default=None)
+OPPOSITES: Recent[int, Expr] = Recent(20_000)
+"""Key of exp(x) -> exp(-x), for exponentials that have come up: their product is 1. A derivation
+that is not refused meets far fewer than are kept."""
 
 _SPELLED = 2000
 """Characters of a spelling that order terms; beyond, its digest does."""
-_RANKS: dict[int, Rank] = {}
+_RANKS: Recent[int, Rank] = Recent(100_000)
 _KIND_ORDER = {Kind.HEAD: 0, Kind.KEY: 1, Kind.VALUE: 2, Kind.STATE: 3}
-
-
-class TooComplicated(DerivationError):
-    """A recurrence expands to more terms than a derivation may handle."""
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """Raise `TooComplicated` once the algebra inside has taken more than `WORK`."""
-    token = _LEFT.set([WORK])
-    try:
-        yield
-    finally:
-        _LEFT.reset(token)
-
-
-def _spend(amount: int) -> None:
-    left = _LEFT.get()
-    if left is not None:
-        left[0] -= amount
-        if left[0] < 0:
-            raise TooComplicated(
-                "the recurrence expands to too many terms for a derivation",
-                mend="fewer steps per token; or make a repeated factor an input",
-            )
 
 
 def rank(expr: Expr) -> Rank:
@@ -78,7 +48,8 @@ def rank(expr: Expr) -> Rank:
             text = f"{type(expr).__name__}({' '.join(parts)})"
             if len(text) > _SPELLED:  # shared terms would double the spelling at every level
                 text = text[:_SPELLED] + sha256(text.encode()).hexdigest()
-        known = _RANKS[expr.key] = (_KIND_ORDER[expr.kind], isinstance(expr, Dot), text)
+        known = (_KIND_ORDER[expr.kind], isinstance(expr, Dot), text)
+        _RANKS.put(expr.key, known)
     return known
 
 
@@ -121,7 +92,7 @@ class Poly:
 
     def __add__(self, other: Poly) -> Poly:
         terms = dict(self.terms)
-        _spend((len(terms) + len(other.terms)) // 8)
+        spend((len(terms) + len(other.terms)) // 8)
         for monomial, coefficient in other.terms.items():
             total = terms.pop(monomial, Fraction(0)) + coefficient
             if total:
@@ -136,7 +107,7 @@ class Poly:
 
     def __mul__(self, other: Poly) -> Poly:
         terms: dict[Monomial, Fraction] = {}
-        _spend(len(self.terms) * len(other.terms))
+        spend(len(self.terms) * len(other.terms))
         for left, a in self.terms.items():
             for right, b in other.terms.items():
                 monomial = times(left, right)
@@ -199,10 +170,14 @@ def term(monomial: Monomial, coefficient: Fraction | int = 1) -> Poly:
 
 def total(parts: Iterable[Poly]) -> Poly:
     """Sum of any number of polynomials."""
-    result = ZERO
+    terms: dict[Monomial, Fraction] = {}
     for part in parts:
-        result = result + part
-    return result
+        spend(len(part.terms) // 8)
+        for monomial, coefficient in part.terms.items():
+            size = terms.pop(monomial, Fraction(0)) + coefficient
+            if size:
+                terms[monomial] = size
+    return Poly(terms)
 
 
 def content(poly: Poly) -> tuple[Poly, Poly]:

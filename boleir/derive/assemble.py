@@ -12,8 +12,6 @@ from boleir.derive.algebra import (
     ZERO,
     Monomial,
     Poly,
-    TooComplicated,
-    bounded,
     constant,
     content,
     divide,
@@ -26,8 +24,16 @@ from boleir.derive.interpret import CrossRead, Interpreter, Tainted
 from boleir.derive.logs import log_of_decay
 from boleir.derive.normal_form import NormalForm, Pair, Reading, Readout, Write
 from boleir.derive.recognise import recognise
-from boleir.derive.refusals import ForgetsParent, ReadoutNotSupported, StateOutsideProducts
+from boleir.derive.refusals import (
+    ElementwiseDecay,
+    ForgetsParent,
+    ReadoutNotSupported,
+    StateOutsideProducts,
+    TwoSided,
+)
 from boleir.derive.updated_read import as_read_of_update
+from boleir.derive.watched import gains_of, scalar_weights, without_gain, written_out
+from boleir.derive.work import bounded
 from boleir.ir import Expr, Recurrence
 
 
@@ -54,12 +60,9 @@ class _Pair:
 def assemble(recurrence: Recurrence) -> NormalForm:
     """The normal form of a recurrence. Raises a `Refusal` for one outside the family, and
     `TooComplicated` for one that grows beyond reason."""
-    try:
-        with bounded():
-            return _assemble(recurrence)
-    except TooComplicated as error:
-        error.span = recurrence.update.span
-        raise
+    mend = "fewer steps per token; or make a repeated factor an input"
+    with bounded("the recurrence", mend, recurrence.update.span):
+        return _assemble(recurrence)
 
 
 def _assemble(recurrence: Recurrence) -> NormalForm:
@@ -71,13 +74,16 @@ def _assemble(recurrence: Recurrence) -> NormalForm:
         raise StateOutsideProducts(recurrence.update)
     if not state.decay:
         raise ForgetsParent(recurrence.update)
-    try:
-        return _Assembly(recurrence, interpreter, state).form()
-    except ReadoutNotSupported as refusal:
+    if len(state.decay.vectors) > 1:
+        raise ElementwiseDecay(interpreter.elementwise or recurrence.update)
+    first: ReadoutNotSupported | None = None
+    for ways in ({}, {"as_read": True}, {"watched": True}):
         try:
-            return _Assembly(recurrence, interpreter, state, as_read=True).form()
-        except ReadoutNotSupported:
-            raise refusal from None
+            return _Assembly(recurrence, interpreter, state, **ways).form()
+        except ReadoutNotSupported as refusal:
+            first = first or refusal
+    assert first is not None
+    raise first
 
 
 class _Assembly:
@@ -90,11 +96,13 @@ class _Assembly:
         state: State,
         *,
         as_read: bool = False,
+        watched: bool = False,
     ) -> None:
         """`as_read`: unknowns are what the output reads, later decays in what they are written
-        along."""
+        along. `watched`: the output may have pairs of its own, which write nothing."""
         self.recurrence = recurrence
         self.as_read = as_read
+        self.watched = watched
         self.interpreter = interpreter
         self.side = interpreter.side
         self.token: Token = interpreter.token
@@ -111,6 +119,8 @@ class _Assembly:
         pairs, writes = self._split()
         output = self.interpreter.values[self.recurrence.output.key]
         pairs = _in_order(pairs)
+        readout, watched = self._readout(output, pairs, writes)
+        pairs += watched
         log_decay = log_of_decay(self.decay, self.canon, self.recurrence.update)
         return NormalForm(
             recurrence=self.recurrence,
@@ -122,7 +132,7 @@ class _Assembly:
                 Write(self.canon.expr(w), self.canon.expr(self.definitions[r].free))
                 for r, w in writes
             ),
-            readout=self._readout(output, pairs, writes),
+            readout=readout,
         )
 
     def _split(self) -> tuple[list[_Pair], list[tuple[int, Poly]]]:
@@ -143,7 +153,7 @@ class _Assembly:
         """Final definitions: in terms of each other where one reads another's write."""
         own = self.token.definitions
         # A pure write may come as a multiple of another one: only its full expansion tells.
-        full = {r: self.token.expand(own[r], frozenset()) for r in self.sealed}
+        full = {r: self.token.whole(r) for r in self.sealed}
         readers = frozenset(r for r, form in full.items() if not form.is_free)
         for r in sorted(self.sealed):
             form = self.token.expand(own[r], readers)
@@ -164,7 +174,7 @@ class _Assembly:
         output = self.interpreter.values[self.recurrence.output.key]
         seen = set(output.refs) - set(self.sealed) if isinstance(output, Affine) else set()
         for r, x in itertools.product(sorted(self.sealed), sorted(seen)):
-            read = self.token.expand(self.token.definitions[x], frozenset())
+            read = self.token.whole(x)
             scalar = self.token.multiple(full[r], read)
             if scalar and r not in self.meanings:
                 self.definitions[r] = self.token.expand(self.token.definitions[x], readers - {r})
@@ -292,12 +302,15 @@ class _Assembly:
 
     def _readout(
         self, output: object, pairs: list[_Pair], writes: list[tuple[int, Poly]]
-    ) -> Readout:
+    ) -> tuple[Readout, list[_Pair]]:
+        """What the output sees, and the pairs that it needs beside those of the update."""
         node = self.recurrence.output
         if isinstance(output, Tainted):
+            if output.refusal is TwoSided:
+                raise ReadoutNotSupported(output.term, detail=_MIXED)
             raise output.refusal(output.term)
         if isinstance(output, CrossRead):
-            return self._cross_readout(output, pairs, writes)
+            return self._cross_readout(output, pairs, writes), []
         if not isinstance(output, Affine):
             raise ReadoutNotSupported(node, detail="the output does not read the state")
         kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
@@ -311,10 +324,7 @@ class _Assembly:
         )
         if len(_collect(form)) != 1:
             form = self._recognised_by_reads(form, known)
-        reads = _collect(form)
-        if len(reads) != 1:
-            raise ReadoutNotSupported(node)
-        (read,) = reads
+        form, read, others = self._query(form, expanded)
         reading, gain = self._reading(read)
         _, bare = self._without_decay(read)
         weights: dict[int, Poly] = {}
@@ -324,13 +334,45 @@ class _Assembly:
                 raise ReadoutNotSupported(node)
             weights[r] = weight
         direct = self._share_direct(form.free, bare, weights, writes)
-        return Readout(
+        watched = [_Pair(-1 - n, ZERO, x, ZERO, {}) for n, x in enumerate(others)]
+        weights |= {pair.origin: -ONE for pair in watched}
+        readout = Readout(
             query=reading,
-            pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs),
+            pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs + watched),
             writes=tuple(self.canon.expr(weights.get(r, ZERO)) for r, _ in writes),
             direct=self.canon.expr(direct) if direct else None,
             gain=gain,
         )
+        return readout, watched
+
+    def _query(self, form: Affine, expanded: Affine) -> tuple[Affine, _Read, list[_Read]]:
+        """The output in terms of unknowns, the read that becomes its query, and the reads that
+        pairs of their own must take (see `watched`)."""
+        reads = _collect(form)
+        if not self.watched:
+            if len(reads) != 1:
+                raise ReadoutNotSupported(self.recurrence.output)
+            return form, reads[0], []
+        found = []
+        for start, gain in ((x, g) for x in self._starts(form, expanded) for g in gains_of(x)):
+            scaled = scalar_weights(start, self.definitions, self.side, gain)
+            if scaled is None:
+                continue
+            reads = _collect(Affine(reads=without_gain(scaled, gain)))
+            query = next((x for x in reads if self._without_decay(x)[1].gain == ONE), None)
+            if query is not None:  # the others lie inside the output's gain
+                others = [x for x in reads if x != query]
+                found.append((scaled, _Read(query.gain * gain, query.vector), others))
+        if found:
+            return min(found, key=lambda choice: len(choice[2]))
+        scaled = scalar_weights(form, self.definitions, self.side, ONE)
+        assert scaled is not None
+        return scaled, _Read(ONE, ZERO), _collect(scaled)
+
+    def _starts(self, form: Affine, expanded: Affine) -> list[Affine]:
+        """Ways to write the output: as it is, and with one of its unknowns written out."""
+        ways = [form, expanded]
+        return ways + [written_out(x, r, self.definitions, self.side) for x in ways for r in x.refs]
 
     def _recognised_by_reads(self, form: Affine, known: dict[int, Affine]) -> Affine:
         """`form` with the unknowns that its readings hold, also behind a gain of the output."""
@@ -378,10 +420,8 @@ class _Assembly:
     ) -> Readout:
         """Right acting: the output contracts the unknown side, so its own weights are shares."""
         node = self.recurrence.output
-        if output.state.decay in (-self.decay, -ONE):  # (-S)^T q = S^T (-q)
-            flipped = output.state.scaled(-ONE, self.side)
-            output = CrossRead(flipped, -output.vector, output.gain, output.free)
-        state, free = output.state.seal(self.token), output.free
+        output = self._unscaled(output)
+        state, free = output.state, output.free
         missing = self._not_yet_written(state, output)
         if missing is not None:
             state, free = self.updated, free - missing
@@ -403,6 +443,28 @@ class _Assembly:
             direct=self.canon.expr(free) if free else None,
             gain=None if output.gain == ONE else self.canon.expr(output.gain),
         )
+
+    def _unscaled(self, output: CrossRead) -> CrossRead:
+        """The same read of a state that has decayed like the parent's or like the new one, what
+        scales it moved to the query, (c S)^T q = S^T (c q), or to the gain."""
+        state = output.state.seal(self.token)
+        for decay in (self.decay, ONE):
+            ratio = divide(state.decay, decay)
+            if not ratio or len(ratio.vectors) > 1:
+                continue
+            of_query = self.side.write not in ratio.vectors
+            if self.side.unknown in ratio.vectors and state.sealed:
+                continue  # S^T (c q) would see c also in what the token has written itself
+            writes = {r: divide(write, ratio) for r, write in state.sealed.items()}
+            if all(writes.values()):
+                sealed = {r: write for r, write in writes.items() if write}
+                return CrossRead(
+                    State(decay, {}, sealed),
+                    output.vector * ratio if of_query else output.vector,
+                    output.gain if of_query else output.gain * ratio,
+                    output.free,
+                )
+        return CrossRead(state, output.vector, output.gain, output.free)
 
     def _settled(self, state: State) -> dict[int, Poly]:
         """What a state has written, in terms of the references that are left."""
@@ -434,12 +496,13 @@ class _Assembly:
         for sign, sealed in ((1, self.updated.sealed), (-1, state.sealed)):
             for r, write in sealed.items():
                 scalar, direction = split_scalar(write)
-                form = self.token.expand(self.token.definitions[r], frozenset())
+                form = self.token.whole(r)
                 scaled = form.scaled(scalar * constant(sign), self.side)
                 total[direction] = total.get(direction, Affine()) + scaled
         return total
 
 
+_MIXED = "a scalar product with a read of the state mixes channels that the output can only scale"
 _PARTIAL = "a right-acting recurrence is read before the update or after it, not in between"
 
 

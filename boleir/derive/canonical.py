@@ -28,7 +28,7 @@ from boleir.derive.algebra import (
     term,
     total,
 )
-from boleir.errors import DerivationError
+from boleir.derive.refusals import DivisionByZero
 from boleir.ir import (
     Add,
     Call,
@@ -51,6 +51,10 @@ MAX_TERMS = 400
 """A product that would expand to more terms stays as it was written."""
 
 
+LONGEST_CHAIN = 64
+"""Terms of a sum that are written one after the other."""
+
+
 class Canon:
     """Canonical polynomials of state-free expressions, remembered by structure."""
 
@@ -66,6 +70,10 @@ class Canon:
                 if node.key not in self._polys:
                     self._polys[node.key] = self._of(node)
         return self._polys[expr.key]
+
+    def know(self, expr: Expr, poly: Poly) -> None:
+        """Take `poly` for the value of an expression, which no rule here would find."""
+        self._polys[expr.key] = poly
 
     def note(self, expr: Expr) -> None:
         """Remember name and place of an expression of the source for `dress`."""
@@ -192,7 +200,7 @@ def _call(node: Expr, parts: list[Poly]) -> Poly:
     assert isinstance(node, Call)
     (x,) = parts
     if node.fn == "reciprocal" and not x:
-        raise DerivationError("division by zero", span=node.span)
+        raise DivisionByZero(node)
     if node.fn == "sum":
         return contract(node.arg.kind, x)
     if node.fn == "square":
@@ -204,9 +212,10 @@ def _call(node: Expr, parts: list[Poly]) -> Poly:
     if node.fn == "exp" and not x:
         return ONE
     called = Call(node.kind, node.fn, emit(x))
-    if node.fn == "exp" and called.key not in OPPOSITES:
-        opposite = Call(node.kind, node.fn, emit(-x))
-        OPPOSITES[called.key], OPPOSITES[opposite.key] = opposite, called
+    if node.fn == "exp":
+        opposite = OPPOSITES.get(called.key) or Call(node.kind, node.fn, emit(-x))
+        OPPOSITES.put(called.key, opposite)
+        OPPOSITES.put(opposite.key, called)
     return atom(called)
 
 
@@ -218,7 +227,7 @@ def _conv(node: Expr, parts: list[Poly]) -> Poly:
 def _div(node: Expr, parts: list[Poly]) -> Poly:
     top, bottom = parts
     if not bottom:
-        raise DerivationError("division by zero", span=node.span)
+        raise DivisionByZero(node)
     quotient = divide(top, bottom) if len(bottom.terms) > 1 else None
     return top * reciprocal(bottom) if quotient is None else quotient
 
@@ -258,6 +267,10 @@ def _sum(poly: Poly) -> Expr:
     else:
         pieces = groups
     pieces.sort(key=lambda p: p.ordered()[0][1] < 0)  # stable: a positive piece leads
+    if len(pieces) > LONGEST_CHAIN:  # sums of sums, so that no expression nests too deep
+        halves = pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]
+        left, right = (_sum(total(half)) for half in halves)
+        return Add(_wider(left.kind, right.kind), left, right)
     result: Expr | None = None
     for piece in pieces:
         negative = piece.ordered()[0][1] < 0

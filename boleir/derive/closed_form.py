@@ -131,6 +131,7 @@ class Class(StrEnum):
     VALUE_GATE = "channel gate on the unknown side: one system per channel, no shared inverse"
     VALUE_GAIN = "vector gain on the unknowns: one system per channel, no shared inverse"
     RIGHT = "right acting: the unknowns are key vectors, and C depends on the solution"
+    WATCHED = "several gains in the output: it has pairs of its own, which write nothing"
     MICRO_STEPS = "micro-steps: the pairs of one token act one after the other"
 
 

@@ -39,7 +39,7 @@ def tree_sections(form: ClosedForm, style: Style, tree: Sequence[int]) -> list[S
     facts = [f"{len(parents)} nodes, depth d = {depth}"]
     if form.G:
         facts.append(f"nilpotency index {form.nilpotency_index(depth)}")
-    sections = [Section("Tree", (draw(shape), ", ".join(facts)))]
+    sections = [Section("Tree", (draw(shape), ", ".join(facts)), prose=True)]
     if form.G:
         sections.append(Section("G", entries.lines("G", entries.system()), _REST_ZERO))
         inverse = entries.inverse()

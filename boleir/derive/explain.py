@@ -10,6 +10,7 @@ from textwrap import wrap
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.formulas import Formulas
 from boleir.derive.notation import LATEX, TEXT
+from boleir.derive.work import bounded
 
 WIDTH = 100
 """Columns of the text."""
@@ -22,12 +23,22 @@ class Section:
     title: str
     formulas: tuple[str, ...]
     why: str = ""
+    prose: bool = False
+    """Whether the lines are sentences or drawings."""
 
 
 def explain(form: ClosedForm, fmt: str = "text", tree: Sequence[int] | None = None) -> str:
-    """See `ClosedForm.explain`. Raises ValueError for an unknown `fmt`."""
+    """See `ClosedForm.explain`. Raises ValueError for an unknown `fmt`, `TooComplicated` for what
+    nobody could read."""
     if fmt not in ("text", "latex"):
         raise ValueError(f"unknown format '{fmt}': use 'text' or 'latex'")
+    mend = "a smaller tree" if tree is not None else "name the terms that occur more than once"
+    span = form.recurrence.update.span if tree is None else None
+    with bounded("the explanation", mend, span):
+        return _explain(form, fmt, tree)
+
+
+def _explain(form: ClosedForm, fmt: str, tree: Sequence[int] | None) -> str:
     formulas = Formulas(form, LATEX if fmt == "latex" else TEXT)
     sections = _sections(form, formulas)
     if tree is not None:
@@ -56,10 +67,10 @@ def _sections(form: ClosedForm, f: Formulas) -> list[Section]:
             for n, other in enumerate(form.more, 2)
         ),
         Section("Commit", f.commit(), _WHY_COMMIT),
-        Section("Class", tuple(form.classes)),
+        Section("Class", tuple(form.classes), prose=True),
     ]
     if form.assumptions:
-        sections.append(Section("Assumes", form.assumptions))
+        sections.append(Section("Assumes", form.assumptions, prose=True))
     return sections
 
 
@@ -114,8 +125,8 @@ def _latex(form: ClosedForm, sections: list[Section]) -> str:
     lines = [rf"\section*{{Closed form of \texttt{{{name}}} over a proposal tree}}"]
     for section in sections:
         lines += ["", rf"\paragraph{{{section.title}}}"]
-        math = [x for x in section.formulas if _is_formula(x)]
-        words = [x for x in section.formulas if not _is_formula(x)]
+        math = [x for x in section.formulas if not section.prose and _is_formula(x)]
+        words = [x for x in section.formulas if section.prose or not _is_formula(x)]
         if math:
             body = " \\\\\n".join(f"  & {x}" for x in math)
             lines += [r"\begin{align*}", body, r"\end{align*}"]

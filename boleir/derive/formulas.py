@@ -13,7 +13,7 @@ from boleir.derive.normal_form import Reading
 from boleir.derive.notation import ATOM, PRODUCT
 from boleir.derive.pieces import Pieces, minus
 from boleir.derive.structure import is_zero
-from boleir.ir import Call
+from boleir.ir import Call, Expr
 
 
 class Formulas(Pieces):
@@ -84,8 +84,12 @@ class Formulas(Pieces):
     def lemma_system(self) -> tuple[str, ...]:
         """(I + G) U = R with its entries."""
         lines = ["(I + G) U = R"]
+        if all(is_zero(vector) for vector in self.form.commit.pairs):
+            lines.append("G = 0")
         for a, row in enumerate(self.form.G):
             for b, block in enumerate(row):
+                if is_zero(block.right):  # a pair that writes nothing is read by none
+                    continue
                 name = self._entry_name("G", "i", "j", a, b)
                 gain = self.form.R[a].gain
                 lines.append(f"{name} = {self._entry(block, gain)}{self._where(True)}")
@@ -118,21 +122,26 @@ class Formulas(Pieces):
         """The outputs of all nodes from the committed state."""
         out = self.form.C
         lines = []
-        inner = [self._output_base()]
+        reads = not is_zero(out.query.vector)
+        inner = [self._output_base()] if reads else []
         for a, block in enumerate(out.pairs):
+            if is_zero(block.right):
+                inner.append(self._own_share(block.own, self._unknown(a, "i")))
+                continue
             strict = is_zero(block.own)
             weight = self._entry_name("C", "i", "j", a)
             inner.append(
                 f"{self._sum(strict)} {self._weighted(weight, block, self._unknown(a, 'j'))}"
             )
-        for b, block in enumerate(out.writes):
+        for b, block in enumerate(out.writes if reads else ()):
             weight = self._entry_name("N", "i", "j", b, single=len(out.writes) == 1)
             value = self._show(self.form.commit.writes[b][1], "j", PRODUCT)
             inner.append(f"{self._sum(is_zero(block.own))} {self._weighted(weight, block, value)}")
         lines.append(f"o_i = {self._with_gain(inner)}")
         for a, block in enumerate(out.pairs):
-            lines += self._entry_lines(self._names("C", a), block, self._unknown(a, "j"))
-        for b, block in enumerate(out.writes):
+            if not is_zero(block.right):
+                lines += self._entry_lines(self._names("C", a), block, self._unknown(a, "j"))
+        for b, block in enumerate(out.writes if reads else ()):
             value = self._show(self.form.commit.writes[b][1], "j", ATOM)
             names = self._names("N", b, single=len(out.writes) == 1)
             lines += self._entry_lines(names, block, value)
@@ -178,6 +187,7 @@ class Formulas(Pieces):
         terms = [
             self._rank_one(self.symbols.at(pair.write, "i"), self._unknown(a, "i"))
             for a, pair in enumerate(normal.pairs)
+            if not is_zero(pair.write)
         ]
         terms += [
             self._rank_one(self.symbols.at(w.key, "i"), self._show(w.value, "i", ATOM))
@@ -194,6 +204,8 @@ class Formulas(Pieces):
         vectors = [*commit.pairs, *(key for key, _ in commit.writes)]
         terms = []
         for vector, column in zip(vectors, columns, strict=True):
+            if is_zero(vector):
+                continue
             write = self.symbols.at(vector, "j")
             if self.on_unknown:
                 column = self.style.group(
@@ -206,7 +218,7 @@ class Formulas(Pieces):
 
     def _own_output(self) -> str:
         out = self.form.normal.readout
-        inner = [self._query_parent()]
+        inner = [] if is_zero(out.query.vector) else [self._query_parent()]
         columns = [self._unknown(a, "i") for a in range(len(out.pairs))]
         columns += [self._show(w.value, "i", PRODUCT) for w in self.form.normal.writes]
         vectors = [pair.write for pair in self.form.normal.pairs]
@@ -214,15 +226,19 @@ class Formulas(Pieces):
         for weight, column, vector in zip(out.pairs + out.writes, columns, vectors, strict=True):
             if is_zero(weight):
                 continue
-            shown = (
-                "" if self.symbols.folded(weight) == constant(1) else self._show(weight, "i", ATOM)
-            )
             if self.right:
                 query = self._show(out.query.vector, "i", ATOM)
                 dot = self.style.group(self.style.dot.format(query, column))
                 column = f"{dot} {self._show(vector, 'i', PRODUCT)}"
-            inner.append(f"{shown} {column}".strip())
+            inner.append(self._own_share(weight, column))
         return self._with_gain(inner)
+
+    def _own_share(self, weight: Expr, column: str) -> str:
+        """A weight of the node's own times a column."""
+        folded = self.symbols.folded(weight)
+        if folded in (constant(1), constant(-1)):
+            return column if folded == constant(1) else f"-{column}"
+        return f"{self._show(weight, 'i', ATOM)} {column}"
 
     def _query_parent(self) -> str:
         query = self.form.normal.readout.query
@@ -247,10 +263,12 @@ class Formulas(Pieces):
 
     def _with_gain(self, inner: list[str]) -> str:
         out = self.form.C
-        text = " + ".join(inner)
+        text = " + ".join(inner).replace(" + -", " - ")
         if out.gain is not None:
             text = self._scaled(ONE, out.gain, text)
-        return text if out.direct is None else f"{text} + {self._show(out.direct, 'i')}"
+        if out.direct is None:
+            return text
+        return f"{text} + {self._show(out.direct, 'i')}".replace(" + -", " - ")
 
     def _weighted(self, weight: str, block: Block, column: str) -> str:
         """C_ij u_j; right acting, C_ij times the decayed write vector."""

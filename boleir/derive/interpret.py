@@ -8,14 +8,15 @@ pointing at the node; functions of the state travel as `Tainted` until their use
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from boleir.derive.affine import LEFT, RIGHT, Affine, Side, State, Token, outer
-from boleir.derive.algebra import ONE, ZERO, Poly, constant, split_scalar
+from boleir.derive.algebra import ONE, ZERO, Poly, constant, divide, split_scalar
 from boleir.derive.canonical import Canon, contract, reciprocal
 from boleir.derive.refusals import (
     DivisionByState,
+    DivisionByZero,
     ElementwiseDecay,
     FunctionOfState,
     GateReadsState,
@@ -66,10 +67,12 @@ class CrossRead:
 
 @dataclass(frozen=True, slots=True)
 class ScalarRead(Tainted):
-    """vector^T form with a right-acting form: times a written vector it is a part of an output."""
+    """vector^T form + free with a right-acting form: times a written vector it is a part of an
+    output."""
 
     form: Affine
     vector: Poly
+    free: Poly = ZERO
 
 
 Value: TypeAlias = Poly | Affine | State | Tainted | CrossRead
@@ -109,6 +112,9 @@ class Interpreter:
         self.token = Token(self.side)
         self.canon = Canon()
         self.values: dict[int, Value] = {}
+        self.elementwise: Expr | None = None
+        """The first state that decays over keys and values at once; reads of it may be all there is
+        to it, so only the new state decides."""
         roots = (recurrence.update, recurrence.output)
         # States that the update reads again must name their terms, so that steps form a chain.
         self._read_again = {
@@ -126,10 +132,14 @@ class Interpreter:
                 self.canon.note(node)
             return poly
         value = _RULES[type(node)](self, node, parts)
+        if isinstance(value, Affine):
+            value = _simplest(value)
+        if isinstance(value, Poly):  # what reads no state in the end, like (k v^T)^T q
+            self.canon.know(node, value)
         if isinstance(value, State):
-            if len(value.decay.vectors) > 1:
-                raise ElementwiseDecay(node)
-            if node.key in self._read_again:
+            if len(value.decay.vectors) > 1 and self.elementwise is None:
+                self.elementwise = node
+            if node.key in self._read_again and not value.is_free:
                 value = value.seal(self.token)
         return value
 
@@ -147,7 +157,7 @@ class Interpreter:
             if isinstance(part, Tainted):
                 if isinstance(other, State):
                     raise StateOutsideProducts(node)
-                return part
+                return _sum_of_scalars(node, part, other)
         if isinstance(left, State) and isinstance(right, State):
             return left + right
         if isinstance(left, State) or isinstance(right, State):
@@ -184,6 +194,8 @@ class Interpreter:
         top, bottom = parts
         if not isinstance(bottom, Poly):
             raise DivisionByState(node)
+        if not bottom:
+            raise DivisionByZero(node)
         return self._scaled(node, top, reciprocal(bottom))
 
     def call(self, node: Expr, parts: list[Value]) -> Value:
@@ -204,6 +216,11 @@ class Interpreter:
             form, vector = parts if isinstance(parts[0], Affine) else reversed(parts)
             if self.side is RIGHT and isinstance(form, Affine) and isinstance(vector, Poly):
                 return ScalarRead(node, TwoSided, form, vector)
+            read, along = parts if isinstance(parts[0], CrossRead) else reversed(parts)
+            if isinstance(read, CrossRead) and isinstance(along, Poly):
+                form = read.state.read(along * read.gain, self.token)  # w^T (S^T q) = q^T (S w)
+                free = contract(self.side.write, along * read.free)
+                return ScalarRead(node, TwoSided, form, read.vector, free)
             return Tainted(node, TwoSided)
         raise ProductOfStates(node)
 
@@ -234,7 +251,7 @@ class Interpreter:
                 raise vector.refusal(vector.term)
             raise ProductOfStates(node)
         if own:
-            return _simplest(state.read(vector, self.token))
+            return state.read(vector, self.token)
         if not state.is_free:
             if self.side is RIGHT:
                 return CrossRead(state, vector)
@@ -254,10 +271,11 @@ class Interpreter:
             case State():
                 return value.scaled(factor, self.side)
             case ScalarRead() if self.side.write in factor.vectors:
-                return CrossRead(outer(factor, value.form, self.side), value.vector)
+                state = outer(factor, value.form, self.side)
+                return CrossRead(state, value.vector, free=value.free * factor)
             case ScalarRead() if not factor.vectors:
-                form, vector = value.form, value.vector * factor
-                return ScalarRead(value.term, value.refusal, form, vector)
+                form, vector, free = value.form, value.vector * factor, value.free * factor
+                return ScalarRead(value.term, value.refusal, form, vector, free)
             case Tainted():
                 return value
             case CrossRead():
@@ -288,19 +306,22 @@ class Interpreter:
         raise ReadoutNotSupported(node)
 
     def _sum_of_reads(self, left: CrossRead, right: CrossRead) -> CrossRead | None:
-        """S^T x + S^T y = S^T (x + y), and S^T q - T^T q = (S - T)^T q."""
+        """S^T x + S^T y = S^T (x + y), and S^T q + T^T (c q) = (S + c T)^T q."""
         free = left.free + right.free
         if left.gain != right.gain:  # of the written side, so the states can take it
             left, right = (
                 CrossRead(read.state.scaled(read.gain, self.side), read.vector)
                 for read in (left, right)
             )
-        if left.state == right.state:
-            return CrossRead(left.state, left.vector + right.vector, left.gain, free)
-        for sign in (constant(1), constant(-1)):
-            if left.vector == right.vector * sign:
-                state = left.state + right.state.scaled(sign, self.side)
-                return CrossRead(state, left.vector, left.gain, free)
+        share = divide(right.state.decay, left.state.decay) if left.state.decay else ONE
+        if share and not share.vectors and left.state.scaled(share, self.side) == right.state:
+            vector = left.vector + right.vector * share
+            return CrossRead(left.state, vector, left.gain, free)
+        for one, other in ((left, right), (right, left)):
+            ratio = divide(other.vector, one.vector)
+            if ratio is not None and not ratio.vectors:
+                state = one.state + other.state.scaled(ratio, self.side)
+                return CrossRead(state, one.vector, one.gain, free)
         return None
 
 
@@ -309,6 +330,21 @@ _STATE_TIMES_STATE = (
     "so paths cannot be factorised"
 )
 _WRONG_SIDE = "a left-acting recurrence is read by a key vector (S^T q), not by a value vector"
+
+
+def _sum_of_scalars(node: Expr, part: Tainted, other: Value) -> Tainted:
+    """Of a function of the state and anything but a state; what it is, if it is anything at all."""
+    if not isinstance(part, ScalarRead):
+        return part
+    if isinstance(other, Poly):
+        return replace(part, free=part.free + other)
+    if isinstance(other, ScalarRead):
+        for one, more in ((part, other), (other, part)):
+            ratio = divide(more.vector, one.vector)
+            if ratio is not None and not ratio.vectors:
+                form = one.form + more.form.scaled(ratio, RIGHT)
+                return ScalarRead(node, TwoSided, form, one.vector, one.free + more.free)
+    return Tainted(node, TwoSided)
 
 
 def _lift(value: Value) -> Affine:

@@ -37,7 +37,8 @@ class Pair:
     written along `write`."""
 
     write: Expr
-    """w, a KEY vector, all later decays of the same token included."""
+    """w, a KEY vector, all later decays of the same token included. The constant 0 where only the
+    output sees the unknown: such pairs come last."""
     erase: Reading
     target: Expr
     """r, a VALUE vector (the constant 0 when the pair only erases)."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from boleir.derive.work import spend
 from boleir.functions import FUNCTIONS
 from boleir.ir import (
     Add,
@@ -140,6 +141,10 @@ class Latex(Style):
 
 TEXT = Style()
 LATEX = Latex()
+READABLE = 200
+"""Pieces of an expression that a message shows as it is."""
+LEVELS = 6
+"""Levels of a longer one that it shows."""
 SOURCE = Style(product=" * ", elementwise=" * ", dot="{}^T {}")
 
 
@@ -152,6 +157,7 @@ class Notation:
 
     def show(self, expr: Expr, tight: int = SUM) -> str:
         """`expr`, in parentheses when it binds looser than `tight`."""
+        spend(1)
         if expr.key in self.labels:
             return self.labels[expr.key]
         text, binding = self.open(expr)
@@ -233,9 +239,27 @@ class Notation:
 
 def plain(expr: Expr) -> str:
     """`expr` as the author would write it: by its parts, with the names of the author inside."""
-    names = {
+    return Notation(SOURCE, _names(expr)).open(expr)[0]
+
+
+def abbreviated(expr: Expr) -> str:
+    """`plain`, with what lies deep inside left out where there is too much of it to read."""
+    names = _names(expr)
+    sizes: dict[int, int] = {}
+    for node in walk(expr):
+        named = node.key in names
+        sizes[node.key] = 1 + (0 if named else sum(sizes[x.key] for x in node.children))
+    if sizes[expr.key] > READABLE:
+        level = [expr]
+        for _ in range(LEVELS):
+            level = [x for node in level if node.key not in names for x in node.children]
+        names |= {node.key: "..." for node in level if node.children and node.key != expr.key}
+    return Notation(SOURCE, names).open(expr)[0]
+
+
+def _names(expr: Expr) -> dict[int, str]:
+    return {
         node.key: node.hint
         for node in walk(expr)
         if node.hint and node.children and node.key != expr.key
     }
-    return Notation(SOURCE, names).open(expr)[0]

@@ -21,10 +21,10 @@ class Refusal(DerivationError):
     MEND: str | None = None
 
     def __init__(self, term: Expr, *, detail: str | None = None, mend: str | None = None) -> None:
-        from boleir.derive.notation import plain
+        from boleir.derive.notation import abbreviated
 
         reason = detail or self.REASON
-        shown = shorten(plain(term), LONGEST_TERM, placeholder=" ...")
+        shown = shorten(abbreviated(term), LONGEST_TERM, placeholder=" ...")
         super().__init__(f"`{shown}`: {reason}", span=term.span, mend=mend if mend else self.MEND)
         self.term = term
 
@@ -58,6 +58,13 @@ class DivisionByState(Refusal):
 
     REASON = "dividing by a term that reads the state is not affine in it"
     MEND = "carry the normaliser as an extra value column of ones and divide outside"
+
+
+class DivisionByZero(Refusal):
+    """A divisor is zero for all inputs."""
+
+    REASON = "the divisor is zero for all inputs"
+    MEND = "check the signs of its terms"
 
 
 class ElementwiseDecay(Refusal):

@@ -66,11 +66,13 @@ def classify(form: NormalForm) -> tuple[Class, ...]:
     if form.side == "right":  # the form describes S^T: the write side is the value side
         gate[Kind.KEY], gate[Kind.VALUE] = gate[Kind.VALUE], gate[Kind.KEY]
     found = {
-        Class.SOLVE if form.pairs else Class.NO_SOLVE,
+        Class.NO_SOLVE if all(is_zero(pair.write) for pair in form.pairs) else Class.SOLVE,
         Class.UNGATED if _undecayed(form) else gate[form.decay.kind],
     }
     if any(pair.gain is not None for pair in form.pairs):
         found.add(Class.VALUE_GAIN)
+    if any(is_zero(pair.write) for pair in form.pairs):
+        found.add(Class.WATCHED)
     if form.side == "right":
         found.add(Class.RIGHT)
     if form.micro_steps > 1:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from boleir.derive import algebra, canonical
 from boleir.derive.algebra import (
     ONE,
     ZERO,
@@ -20,6 +21,7 @@ from boleir.derive.algebra import (
 )
 from boleir.derive.canonical import Canon, emit
 from boleir.derive.notation import plain
+from boleir.derive.recent import Recent
 from boleir.ir import Add, Call, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Sub, number
 from tests.boleir.derive_support import form_of
 
@@ -193,3 +195,28 @@ def test_a_constant_decay_is_split_off_where_it_shows() -> None:
     assert form.pairs[0].erase.after_decay
     before = form_of("S = 0.9 * S + k (v - S^T k)^T\nout S^T q", "q: key, k: key, v: value")
     assert not before.pairs[0].erase.after_decay
+
+
+def test_what_is_known_of_exponentials_is_kept_while_it_is_used_and_bounded() -> None:
+    table: Recent[int, int] = Recent(10)
+    for n in range(1000):
+        table.put(-1, 0)
+        table.put(n, n)
+        assert table.get(-1) == 0, "used all the time"
+        assert table.get(n) == n
+        assert len(table) <= 20
+    assert table.get(980) is None
+
+
+def test_exponentials_meet_their_inverses_after_many_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few: Recent[int, Expr] = Recent(8)
+    monkeypatch.setattr(algebra, "OPPOSITES", few)
+    monkeypatch.setattr(canonical, "OPPOSITES", few)
+    plus, minus = Call(Kind.HEAD, "exp", A), Call(Kind.HEAD, "exp", Neg(Kind.HEAD, A))
+    for n in range(50):
+        other = Input(Kind.HEAD, f"x{n}")
+        Canon().poly(Call(Kind.HEAD, "exp", other))
+        assert Canon().poly(Mul(Kind.HEAD, plus, minus)) == ONE
+    assert len(few) <= 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from fractions import Fraction
 
 import networkx
@@ -11,15 +12,35 @@ import numpy as np
 import pytest
 
 import boleir as bole
+from boleir.derive import work
 from boleir.derive.algebra import Poly
 from boleir.derive.canonical import emit
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.derive import derive
 from boleir.derive.entries import Entries
 from boleir.derive.notation import TEXT
-from boleir.ir import Add, Call, Div, Dot, Expr, Input, Kind, Mul, Neg, Number, Sub, walk
+from boleir.derive.work import TooComplicated
+from boleir.ir import (
+    Add,
+    Call,
+    Div,
+    Dot,
+    Expr,
+    Input,
+    Kind,
+    Mul,
+    Neg,
+    Number,
+    Outer,
+    Previous,
+    Read,
+    Recurrence,
+    Sub,
+    walk,
+)
 
 TREE = (-1, 0, 0, 1, 1, 2)
+A, K, V = Input(Kind.HEAD, "a"), Input(Kind.KEY, "k"), Input(Kind.VALUE, "v")
 
 
 def form(name: str) -> ClosedForm:
@@ -201,3 +222,29 @@ def test_right_acting_output_follows_a_gate_over_keys() -> None:
     )
     text = derive(recurrence).explain()
     assert "C[i,j] = q_i·(Γ_ij ∘ u_j)" in text
+
+
+def test_explanations_that_nobody_could_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of 256 nodes has entries of exponential length; so has a term that is shared."""
+    monkeypatch.setattr(work, "WORK", work.WORK // 10)
+    start = time.process_time()
+    with pytest.raises(TooComplicated, match="the explanation expands") as caught:
+        form("gated_delta_product").explain(tree=range(-1, 255))
+    assert caught.value.mend == "a smaller tree"
+    gate: Expr = A
+    for _ in range(40):
+        gate = Call(Kind.HEAD, "exp", Mul(Kind.HEAD, gate, gate))
+    state = Previous(Kind.STATE)
+    update = Add(Kind.STATE, Mul(Kind.STATE, gate, state), Outer(Kind.STATE, K, V))
+    output = Read(Kind.VALUE, update, K)
+    made = derive(Recurrence("shared", (K, V, A), update, output))
+    with pytest.raises(TooComplicated, match="the explanation expands") as caught:
+        made.explain("latex")
+    assert "name the terms" in str(caught.value.mend)
+    assert time.process_time() - start < 10
+
+
+def test_classes_and_trees_are_words_in_latex() -> None:
+    text = form("linear_attention").explain("latex", TREE)
+    assert "\nno solve: $G = 0$\\par" in text
+    assert "\n6 nodes, depth d = 2\\par" in text
