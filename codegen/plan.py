@@ -93,6 +93,11 @@ class PairPlan:
     """Row scalar for each earlier pair, or None where there is no coupling."""
     gain: Expr | None
 
+    @property
+    def watched(self) -> bool:
+        """Whether only the output sees the unknown: nothing is written along zero."""
+        return self.write.constant == 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
@@ -152,6 +157,11 @@ class Plan:
     def unknown(self) -> Kind:
         """The side of the unknowns."""
         return Kind.KEY if self.right else Kind.VALUE
+
+    @property
+    def writing(self) -> tuple[PairPlan, ...]:
+        """The pairs that change the state; those behind them are `watched`."""
+        return tuple(pair for pair in self.pairs if not pair.watched)
 
     @property
     def staged(self) -> bool:

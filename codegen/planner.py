@@ -165,7 +165,11 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
     writes = tuple(_write(planner, write) for write in form.writes)
     readout = form.readout
     inclusive = reads_update(replace(form, readout=replace(readout, direct=None, gain=None)))
-    query = planner.operand(readout.query.vector)
+    query = (
+        Operand(0.0, (), pairs[-1].erase.base)  # the output is what its own pairs read
+        if is_zero(readout.query.vector)
+        else planner.operand(readout.query.vector)
+    )
     own_pairs = () if inclusive else tuple(planner.weight(x) for x in readout.pairs)
     own_writes = () if inclusive else tuple(planner.weight(x) for x in readout.writes)
     direct, gain = planner.value(readout.direct), planner.value(readout.gain)
@@ -279,8 +283,11 @@ def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:
     target = planner.value(pair.target)
     assert target is not None
     coupling = tuple(planner.weight(x) for x in pair.coupling)
+    write = None if is_zero(pair.write) else planner.operand(pair.write)
+    erase = planner.operand(pair.erase.vector)
+    # A pair that nothing is written along still names a vector, so that emission needs no case.
     return PairPlan(
-        planner.operand(pair.write), planner.operand(pair.erase.vector), pair.erase.after_decay,
+        write or Operand(0.0, (), erase.base), erase, pair.erase.after_decay,
         target, coupling, planner.value(pair.gain),
     )  # fmt: skip
 

@@ -68,12 +68,12 @@ def step_expressions(plan: Plan, *, stored: bool = False) -> Iterator[Expr]:
     """The expressions of a step, but for the decay per head; `stored`: unknowns need not be read
     off the state."""
     yield from (x for x in (plan.key_decay, plan.value_decay) if x is not None)
-    operands = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
+    operands = [pair.write for pair in plan.writing] + [write.key for write in plan.writes]
     if not stored:
-        operands += [pair.erase for pair in plan.pairs]
-        yield from (pair.target for pair in plan.pairs)
-        yield from (pair.gain for pair in plan.pairs if pair.gain is not None)
-        for pair in plan.pairs:
+        operands += [pair.erase for pair in plan.writing]
+        yield from (pair.target for pair in plan.writing)
+        yield from (pair.gain for pair in plan.writing if pair.gain is not None)
+        for pair in plan.writing:
             yield from (plan.scalar(x).expr for x in pair.coupling if x is not None)
     yield from (write.value for write in plan.writes)
     for operand in operands:

@@ -28,11 +28,11 @@ class Step:
         plan, w = self.context.plan, self.writer
         gate = self._gate()
         unknowns: list[str] = []
-        for p in range(len(plan.pairs)):
+        for p in range(len(plan.writing)):
             unknowns.append(self._unknown(p, gate, unknowns))
         w.origin("new state", place(plan.form.recurrence.update))
         writes: list[tuple[str, Expr]] = []
-        for u, pair in zip(unknowns, plan.pairs, strict=True):
+        for u, pair in zip(unknowns, plan.writing, strict=True):
             writes.append(self._written(u, pair.write, f"written_{u}"))
         for write in plan.writes:
             value = self.token.side(write.value)

@@ -22,7 +22,7 @@ class Solver:
         """Names of the unknowns of each pair, given right sides and tiles of -G by pair and
         pair."""
         sweeps, solver = sweeps_of_block(self.context, b), self.context.schedule.solver
-        if not sweeps:
+        if not sweeps or not minus_g:
             return right
         for pair in self.context.plan.pairs:
             if pair.gain is not None:
@@ -66,7 +66,8 @@ class Solver:
         gain = self.context.plan.pairs[p].gain
         total = right[p] if gain is None else None
         for q, unknown in enumerate(pieces):
-            total = self.system.apply(name, unknown, tiles[p, q], total)
+            if (p, q) in tiles:  # none for pairs that write nothing
+                total = self.system.apply(name, unknown, tiles[p, q], total)
         if gain is not None:
             seen = product(self.tiles.finite_value(gain, b), name)
             self.writer.let(name, f"{right[p]} + {seen}")

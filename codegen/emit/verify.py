@@ -66,6 +66,8 @@ class Fused:
         self.solver = Solver(self.system)
         self.solved: dict[tuple[int, int], Pieces] = {}
         """Pieces of the unknowns of a pair and block."""
+        self.unknown: dict[tuple[int, int], str] = {}
+        """Their names."""
 
     def make_tiles(self) -> Tiles:
         """What loads and names the operands."""
@@ -167,7 +169,7 @@ class Fused:
     def from_earlier(self, b: int, a: int, right: list[str], out: str) -> None:
         """What an earlier block contributes to right sides and outputs."""
         plan, c = self.context.plan, self.context
-        for q, source in enumerate(plan.pairs):
+        for q, source in enumerate(plan.writing):
             for p, pair in enumerate(plan.pairs):
                 tile = self.system.coupling(
                     c.pair(f"minus_g{_index(p, q, plan.pairs)}", b, a), b, a, pair.erase,
@@ -245,13 +247,14 @@ class Fused:
                     f"tl.store({unknowns_at(self.tiles, p, b)}, {name}, "
                     f"mask={self.tiles.value_mask(b)})"
                 )
+            self.unknown[p, b] = name
             self.solved[p, b] = self.precision.pieces(w, name)
 
     def _own_system(self, b: int) -> dict[tuple[int, int], str]:
         plan, c = self.context.plan, self.context
         tiles = {}
         for p, pair in enumerate(plan.pairs):
-            for q, source in enumerate(plan.pairs):
+            for q, source in enumerate(plan.writing):
                 own = pair.coupling[q] if q < p else None
                 tiles[p, q] = self.system.coupling(
                     c.block(f"minus_g{_index(p, q, plan.pairs)}", b), b, b, pair.erase,
@@ -268,6 +271,9 @@ class Fused:
             w.section("output: + C U")
         for q, source in enumerate(plan.pairs):
             own = None if plan.inclusive else (plan.own_pairs[q] or "0.0")
+            if source.watched:
+                w.let(out, f"{out} + {t.across(c.block(str(own), b))} * {self.unknown[q, b]}")
+                continue
             name = c.block(f"readout{q or ''}", b)
             self._into_output(b, b, out, source.write, self.solved[q, b], name, own)
         if plan.gain is not None:

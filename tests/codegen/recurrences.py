@@ -63,6 +63,22 @@ recurrence entangled(q: key, k: key, p: key, v: value, b: head; c: key)
   S = S + p u^T
   out S^T l2norm(l2norm(q) * q)
 """,
+    "watched": """
+recurrence watched(q: key, k: key, p: key, v: value, w: value, a: head)
+  k, p = l2norm(k, p)
+  S' = exp(-exp(a)) * S
+  u = sigmoid(w) * (v - S'^T k)
+  T = S' + k u^T
+  S = T + k (v / 2 - S'^T p / 2)^T
+  out T^T q
+""",
+    "two_gains": """
+recurrence two_gains(q: key, k: key, p: key, v: value, w: value, a: head)
+  k, p = l2norm(k, p)
+  S' = exp(-exp(a)) * S
+  S = S' + k v^T
+  out sigmoid(w) * (S'^T q) + sigmoid(v) * (S^T p)
+""",
     "no_state_products": """
 recurrence no_state_products(q: key, k: key, v: value)
   S = S + k v^T

@@ -26,7 +26,7 @@ NAMES = [
     "gated_delta_product",
     "linear_attention",
     "mamba2",
-    *(name for name in TEXTS if name != "computed"),
+    *(name for name in TEXTS if name not in ("computed", "watched", "two_gains")),
 ]
 GROWING = ("iplr",)
 """Nothing bounds their states, so that deep trees cost digits whatever the kernel."""
@@ -101,6 +101,28 @@ def test_static_trees_of_several_blocks(run_interpreted: Callable[..., Any]) -> 
         for schedule in ({"gates": "inline", "solver": "inverse"}, {"orientation": "nodes"})
     ]
     for case, report in zip(cases, run_interpreted(f"{CHILD}:variants", cases=cases), strict=True):
+        assert report["output"] <= LIMIT, (case, report)
+        assert report["state"] <= LIMIT, (case, report)
+
+
+def test_pairs_that_write_nothing(run_interpreted: Callable[..., Any]) -> None:
+    """One block, several blocks, a loop over blocks; commits that leave such pairs out."""
+    common = {"precision": "ieee", "b_v": 16, "b_k": 16, "gates": "prepare", "node_block": 16}
+    drawn = (
+        ("watched", 9, 4, {"solver": "levels", "commit": "deferred"}),
+        ("two_gains", 20, 6, {"solver": "horner", "commit": "replay"}),
+        ("watched", 20, 6, {"solver": "horner", "commit": "factors"}),
+        ("watched", 70, 5, {"solver": "horner", "node_block": 32}),
+    )
+    cases = [
+        {
+            "name": name, "shape": [1, 2, 16, 16], "nodes": nodes, "depth": depth, "seed": 1,
+            "schedule": common | choices,
+        }
+        for name, nodes, depth, choices in drawn
+    ]  # fmt: skip
+    for case, report in zip(cases, run_interpreted(f"{CHILD}:variants", cases=cases), strict=True):
+        assert "refused" not in report, (case, report)
         assert report["output"] <= LIMIT, (case, report)
         assert report["state"] <= LIMIT, (case, report)
 
