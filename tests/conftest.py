@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from boleir.codegen.offline import CompilePool
-
-ROOT = Path(__file__).resolve().parent.parent
-
-_CHILD = """
-import importlib, json, sys
-module, function, arguments = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-result = getattr(importlib.import_module(module), function)(**arguments)
-print("\\n" + json.dumps(result))
-"""
-
+from tests.interpreter import ChildFailed, Interpreter
 
 LONG = (
     "test_blocked.py::test_branches_do_not_touch_each_other[mamba2]",
@@ -84,27 +70,19 @@ def pool() -> Iterator[CompilePool]:
 
 
 @pytest.fixture(scope="session")
-def run_interpreted() -> Callable[..., Any]:
+def run_interpreted() -> Iterator[Callable[..., Any]]:
     """Call a function in a process of its own in which Triton interprets kernels on the CPU.
 
     `run_interpreted("tests.runtime.some_module:function", **arguments)`; arguments and result are
-    passed as JSON. The interpreter is chosen when a kernel is defined and a wild access ends the
-    process, hence the child. A failure there fails the test here with what the child printed.
+    passed as JSON. A failure there fails the test here with what the child printed.
     """
+    interpreter = Interpreter()
 
     def call(module_function: str, /, *, timeout: float = 300, **arguments: Any) -> Any:
-        module, function = module_function.split(":")
-        child = subprocess.run(
-            [sys.executable, "-c", _CHILD, module, function, json.dumps(arguments)],
-            cwd=ROOT,
-            env={**os.environ, "TRITON_INTERPRET": "1"},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        if child.returncode:
-            pytest.fail(f"{module_function} ended with {child.returncode}:\n{child.stderr[-4000:]}")
-        return json.loads(child.stdout.splitlines()[-1])
+        try:
+            return interpreter.call(module_function, arguments, timeout)
+        except ChildFailed as failed:
+            pytest.fail(str(failed))
 
-    return call
+    yield call
+    interpreter.close()

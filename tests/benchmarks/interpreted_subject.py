@@ -1,8 +1,6 @@
-"""Run in a child with TRITON_INTERPRET=1: boleir as a subject, one line of errors for each kind."""
+"""Called where Triton interprets kernels: boleir as a subject."""
 
 from __future__ import annotations
-
-import json
 
 import torch
 
@@ -19,8 +17,3 @@ def errors(kind: Kind, *, full: bool) -> dict[str, float]:
     work = make_workload(shape, Row(2, 5, 2), layers=2, kind=kind, dtype=torch.float32)
     clock = HostClock()
     return check(capture(BoleirSubject(work, full=full), work, clock), work, clock)
-
-
-if __name__ == "__main__":
-    for kind, full in (("kda", False), ("gdn", False), ("gdn", True)):
-        print(json.dumps(errors(kind, full=full)))  # type: ignore[arg-type]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +16,6 @@ from benchmarks.subject import Subject
 from benchmarks.torch_subject import TorchSubject
 from benchmarks.workload import Workload, layer_count, make_workload
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = LayerShape("small", key_heads=2, value_heads=4, d_k=16, d_v=8)
 ROW = Row(2, 7, 3)
 
@@ -56,19 +52,14 @@ def test_both_kinds_of_decay(kind: Kind) -> None:
     assert errors_of(TorchSubject(work, full=True), work)["verify_max"] < 2e-6
 
 
-def test_boleir_is_measured_on_the_peers_tensors() -> None:
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks.interpreted_subject"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr[-2000:]
-    found = [json.loads(line) for line in child.stdout.splitlines()]
-    assert [faults(errors) for errors in found] == [[], [], []]
-    assert max(errors["verify_max"] for errors in found) < 2e-5
+@pytest.mark.parametrize(("kind", "full"), [("kda", False), ("gdn", False), ("gdn", True)])
+def test_boleir_is_measured_on_the_peers_tensors(
+    kind: Kind, full: bool, run_interpreted: Callable[..., Any]
+) -> None:
+    where = "tests.benchmarks.interpreted_subject:errors"
+    errors = run_interpreted(where, kind=kind, full=full)
+    assert faults(errors) == []
+    assert errors["verify_max"] < 2e-5
 
 
 class Silent(TorchSubject):

@@ -1,13 +1,9 @@
-"""Run in a child process with TRITON_INTERPRET=1: does a non-finite input reach other branches?
-
-Prints one line for every input, value and schedule that changes a bit of a node that does not
-descend from the spoiled one.
-"""
+"""Called where Triton interprets kernels: does a non-finite input reach other branches?"""
 
 from __future__ import annotations
 
 import itertools
-import sys
+from collections.abc import Iterator
 
 import torch
 
@@ -28,9 +24,11 @@ SCHEDULES = (
 )
 
 
-def main() -> None:
-    """Try the recurrences named on the command line."""
-    for name, choice in itertools.product(sys.argv[1:], SCHEDULES):
+def spread(name: str) -> list[str]:
+    """A line for every input, value and schedule that changes a bit of a node that does not
+    descend from the spoiled one."""
+    found = []
+    for choice in SCHEDULES:
         schedule = Schedule(precision="ieee", b_v=16, b_k=32, node_block=16, **choice)
         kernel = boleir.compile(
             name,
@@ -42,10 +40,11 @@ def main() -> None:
             max_depth=5,
             schedule=schedule,
         )
-        _try(kernel, f"{name} {schedule.label}")
+        found += _try(kernel, f"{name} {schedule.label}")
+    return found
 
 
-def _try(kernel: Kernel, label: str) -> None:
+def _try(kernel: Kernel, label: str) -> Iterator[str]:
     face = kernel.interface
     torch.manual_seed(0)
     inputs = {x.name: torch.randn(len(PARENTS), *x.shape) for x in face.inputs}
@@ -66,8 +65,4 @@ def _try(kernel: Kernel, label: str) -> None:
         out = run(inputs | {item.name: spoiled})
         others = [n for n in range(len(PARENTS)) if n not in BELOW[node]]
         if not torch.equal(out[others], clean[others]):
-            print(f"{label}: {item.name} of node {node} is {value}")
-
-
-if __name__ == "__main__":
-    main()
+            yield f"{label}: {item.name} of node {node} is {value}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,13 +13,9 @@ import boleir
 from boleir.runtime.spot_check import spot_check
 
 
-def test_interpreted_kernels_agree_with_the_walk() -> None:
-    command = [sys.executable, "-m", "tests.runtime.interpreted_spot_check", "gdn", "delta_rule"]
-    environment = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True, timeout=120
-    )
-    for outputs, state in json.loads(done.stdout.splitlines()[-1]).values():
+def test_interpreted_kernels_agree_with_the_walk(run_interpreted: Callable[..., Any]) -> None:
+    where = "tests.runtime.interpreted_spot_check:errors"
+    for outputs, state in run_interpreted(where, names=["gdn", "delta_rule"]):
         assert outputs < 1e-5
         assert state < 1e-5
 
