@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from boleir.codegen.unset_registers import unset_in
+from boleir.codegen.unset_registers import may_have_unset, unset_in
 
 PTXAS = "TRITON_PTXAS_PATH"
 
@@ -62,7 +62,7 @@ def assembler_version(backend: str, arch: int | str) -> str:
 def unset_register_of(compiled: Any, scratch: Path) -> str | None:
     """The uniform register that a kernel with tensor-core products of sm_90 reads without having
     set it; None for a sound kernel, and where the disassembler is missing."""
-    tool = _tool("nvdisasm") if "wgmma" in compiled.asm["ptx"] else None
+    tool = _tool("nvdisasm") if may_have_unset(compiled.asm["ptx"]) else None
     return None if tool is None else unset_in(compiled.asm["cubin"], tool, scratch)
 
 

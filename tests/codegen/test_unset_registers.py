@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from boleir.codegen import compile_worker
-from boleir.codegen.unset_registers import unset_register
+from boleir.codegen.unset_registers import may_have_unset, unset_register
 
 SOUND = """
         /*0000*/                   MOV R1, c[0x0][0x28] ;
@@ -91,3 +91,31 @@ def test_the_other_assembler_is_taken_where_the_first_fails(
 def test_a_faulty_kernel_is_refused(monkeypatch: pytest.MonkeyPatch, other: bool) -> None:
     with pytest.raises(compile_worker.Rejected, match=r"ptxas 12.8 leaves .* UR60 unset"):
         worker(monkeypatch, other=other, faults={"12.8": "UR60", "12.9": "UR4"})
+
+
+def products(*lines: str) -> str:
+    """Assembly with products of one operand each; a line makes the operand, number 9."""
+    product = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%r1,%r2}, %rd9, %p1, 1, 1;"
+    return "".join(
+        f"\t{line}\n\t{product.replace('9', str(9 + n))}\n" for n, line in enumerate(lines)
+    )
+
+
+@pytest.mark.parametrize(
+    ("assembly", "looked_at"),
+    [
+        ("ld.global.b32 %r1, [%rd1];", False),
+        (products("or.b64 \t%rd9, %rd3, 4611686293305294848;"), False),
+        (products("or.b64 %rd9, %rd3, 4611686293305294848;", "add.s64 %rd10, %rd9, 2;"), False),
+        (
+            products(
+                "or.b64 %rd9, %rd3, 4611686293305294848;",
+                "or.b64 %rd10, %rd3, -9223371899415822336;",
+            ),
+            True,
+        ),
+        (products("mov.b64 %rd9, {%r1, %r2};"), True),
+    ],
+)
+def test_kernels_with_one_swizzle_are_not_looked_at(assembly: str, looked_at: bool) -> None:
+    assert may_have_unset(assembly) == looked_at
