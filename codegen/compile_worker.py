@@ -213,8 +213,17 @@ def answer(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) -> di
         return {"error": {"stage": reason.stage, "text": reason.text[:500], "line": reason.line}}
 
 
+def without_cache_keys() -> None:
+    """Triton names what it caches after the content of all its own files, hundreds of megabytes
+    that every process reads anew; nothing is looked up in that cache here."""
+    from triton.runtime import cache
+
+    cache.triton_key = lambda: "one version"
+
+
 def main() -> None:
     """Serve requests until standard input ends."""
+    without_cache_keys()
     scratch = Path(sys.argv[1])
     loaded: dict[str, Any] = {}
     serve(lambda request: answer(request, scratch, loaded))
