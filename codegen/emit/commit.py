@@ -20,20 +20,29 @@ from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.ir import Kind
 
 WHEN = ("now", "next")
 """When the rows that are held are needed: those of the next step are on their way."""
+
+CONVOLVED = 128
+"""Registers per thread of one-warp programs beside those that move windows, enough for a tile and
+two vectors: sixteen of them share a multiprocessor then. Left alone, ptxas takes more for the
+windows."""
 
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
     w, tile = Writer(context.inputs), Tile(context)
-    _Commit(context, w, tile).emit()
+    made = _Commit(context, w, tile)
+    made.emit()
+    few = window_tiles(context) and tile.warps == 1 and made.vectors <= 2
     return w.kernel(
         "commit",
         "Advance state and convolution window along the accepted path; all layers in one launch.",
         (f"{tile.programs + window_tiles(context)} * batch * layers", "1", "1"),
         warps=tile.warps,
+        registers=CONVOLVED if few else 0,
     )
 
 
@@ -57,6 +66,12 @@ class _Commit:
         else:
             with w.block("if valid:"):
                 self._state()
+
+    @property
+    def vectors(self) -> int:
+        """Vectors that a step of the walk uses, after `emit`."""
+        parameters = [x for x in self.context.plan.parameters if x.kind is not Kind.HEAD]
+        return len(self.token.rows) + len(parameters)
 
     def _state(self) -> None:
         w, c, tile = self.writer, self.context, self.tile

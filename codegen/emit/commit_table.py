@@ -28,8 +28,12 @@ def pointer(context: Context, w: Writer, name: str, dtype: str) -> str:
     """The address of one buffer of the program's layer, as a pointer."""
     known = ("pointer", name)
     if known not in w.memo:
-        columns = table_columns(context)
-        at = f"{w.arg('table', '*i64')} + layer * {len(columns)} + {columns.index(name)}"
-        typed = f"tl.load({at}).to(tl.pointer_type(tl.{_ELEMENTS[dtype]}))"
-        w.memo[known] = w.temp(f"tl.multiple_of({typed}, 16)", f"{name}_at")
+        index = str(table_columns(context).index(name))
+        w.memo[known] = w.temp(pointer_at(context, w, index, dtype), f"{name}_at")
     return w.memo[known]
+
+
+def pointer_at(context: Context, w: Writer, index: str, dtype: str) -> str:
+    """The same for a column whose number is given as text."""
+    at = f"{w.arg('table', '*i64')} + layer * {len(table_columns(context))} + {index}"
+    return f"tl.multiple_of(tl.load({at}).to(tl.pointer_type(tl.{_ELEMENTS[dtype]})), 16)"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from boleir.codegen.emit.commit_table import pointer
+from boleir.codegen.emit.commit_table import pointer, pointer_at, table_columns
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.inputs_alike import Alike, alike
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Mixed
 
@@ -13,7 +14,7 @@ CONV_TILE = 128
 
 def window_tiles(context: Context) -> int:
     """Window programs per request and layer."""
-    return sum(-(-m.channels // CONV_TILE) for m in context.plan.mixed)
+    return sum(_tiles(m) for m in context.plan.mixed)
 
 
 def emit_windows(context: Context, w: Writer, first: int) -> None:
@@ -26,45 +27,55 @@ def emit_windows(context: Context, w: Writer, first: int) -> None:
     at = f"last * {words} + bit // 64" if words > 1 else "last"
     on_path = f"(tl.load({ancestors} + {at}) >> (bit & 63).to(tl.int64)) & 1"
     w.let("tracked", f"tracked & (({on_path}) != 0)")
-    for m in context.plan.mixed:
-        tiles = -(-m.channels // CONV_TILE)
-        with w.block(f"if (unit >= {first}) & (unit < {first + tiles}):"):
-            _window(context, w, m, first)
-        first += tiles
+    for group in alike(context.plan.mixed, lambda m: m.width, _tiles, "part"):
+        last = first + group.ends[-1]
+        with w.block(f"if (unit >= {first}) & (unit < {last}):"):
+            _window(context, w, group, first)
+        first = last
 
 
-def _window(context: Context, w: Writer, m: Mixed, first: int) -> None:
-    """The window of one input."""
-    window = pointer(context, w, "window", context.dtype)
-    stride, width = w.arg("window_stride", "i64"), m.width
-    w.comment(f"window of {m.source.name}")
-    w.let("column", f"(unit - {first}) * {CONV_TILE} + tl.arange(0, {CONV_TILE})")
-    w.let("live", f"column < {m.channels}")
-    column = f"({m.offset} + column)" if m.offset else "column"
+def _tiles(m: Mixed) -> int:
+    """Window programs of one input."""
+    return -(-m.channels // CONV_TILE)
+
+
+def _window(context: Context, w: Writer, group: Alike, first: int) -> None:
+    """The windows of some inputs."""
+    window, width = pointer(context, w, "window", context.dtype), group.inputs[0].width
+    stride = w.arg("window_stride", "i64")
+    w.comment(f"window of {group.names}")
+    w.let("part", f"unit - {first}")
+    w.let("column", f"({group.own_unit}) * {CONV_TILE} + tl.arange(0, {CONV_TILE})")
+    w.let("channels", group.choose(lambda m: str(m.channels)))
+    whole = all(m.channels % CONV_TILE == 0 for m in group.inputs)
+    if not whole:
+        w.let("live", "column < channels")
+    offset = group.choose(lambda m: str(m.offset))
+    column = "column" if offset == "0" else f"({offset} + column)"
     w.let("place", f"{column} * {width - 1}")
-    pointer(context, w, m.source.name, context.dtype)
+    columns = table_columns(context)
+    index = group.choose(lambda m: str(columns.index(m.source.name)))
+    w.let("source", pointer_at(context, w, index, context.dtype))
+    w.let("source_stride", group.choose(lambda m: w.arg(f"{m.source.name}_stride", "i64")))
     w.let("old", f"{window} + slot.to(tl.int64) * {stride} + place")
-    with w.block("for goal in tl.static_range(2):"):
+    with w.block("for goal in range(2):"):
         w.comment("first the window at the track node, then that of the accepted node")
-        w.let("end", "track_node if goal == 0 else accepted_node")
-        w.let("end_slot", "track_slot if goal == 0 else target_slot")
-        w.let("wanted", "tracked if goal == 0 else end >= 0")
-        _entries(context, w, m)
+        w.let("end", "tl.where(goal == 0, track_node, accepted_node)")
+        w.let("end_slot", "tl.where(goal == 0, track_slot, target_slot)")
+        w.let("wanted", "tl.where(goal == 0, tracked, end >= 0)")
         with w.block("if wanted:"):
+            _entries(context, w, width)
             w.let("new", f"{window} + end_slot.to(tl.int64) * {stride} + place")
             for back in range(width - 1):
                 entry = width - 2 - back
                 at = f"new + {entry}" if entry else "new"
-                w.line(f"tl.store({at}, entry_{back}, mask=live)")
+                w.line(f"tl.store({at}, entry_{back}{'' if whole else ', mask=live'})")
 
 
-def _entries(context: Context, w: Writer, m: Mixed) -> None:
+def _entries(context: Context, w: Writer, width: int) -> None:
     """entry_0 .. entry_{width-2}: the newest entries, `end` itself first. An entry is a row of the
     input, or where the path ends one of the old window."""
-    width, near = m.width, w.arg("near", "*i32")
-    entries = context.plan.conv_width - 1
-    source = pointer(context, w, m.source.name, context.dtype)
-    stride = w.arg(f"{m.source.name}_stride", "i64")
+    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
     w.let("back_0", "tl.minimum(tl.maximum(end, 0), count - 1)")
     w.let("end_row", "first + back_0")
     for back in range(width - 1):
@@ -73,9 +84,9 @@ def _entries(context: Context, w: Writer, m: Mixed) -> None:
             at = f"{near} + end_row * {entries}" + (f" + {back - 1}" if back > 1 else "")
             w.let(name, f"tl.load({at})")
         kept = f"({name} < 0) & ({name} >= -{width - 1})"
-        w.let("inside", f"column < tl.where({name} >= 0, {m.channels}, 0)")
-        w.let("kept", f"column < tl.where({kept}, {m.channels}, 0)")
-        at = f"{source} + (first + {name}) * {stride} + column"
+        w.let("inside", f"column < tl.where({name} >= 0, channels, 0)")
+        w.let("kept", f"column < tl.where({kept}, channels, 0)")
+        at = f"source + (first + {name}) * source_stride + column"
         w.let(f"entry_{back}", f"tl.load({at}, mask=inside, other=0.0)")
         w.let("moved", f"tl.load(old + {width - 1} + {name}, mask=kept, other=0.0)")
         w.let(f"entry_{back}", f"tl.where(inside, entry_{back}, moved)")

@@ -1,8 +1,14 @@
-"""Convolution programs of the prepare kernel: one head of one input, one block of nodes."""
+"""Convolution programs of the prepare kernel: one head of one input, one block of nodes.
+
+Inputs that differ in nothing but their place share a branch.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from boleir.codegen.emit.context import Context, place, plane_of
+from boleir.codegen.emit.inputs_alike import Alike, alike
 from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.text import arithmetic, bracket, call, conjunction, product
 from boleir.codegen.emit.writer import Writer
@@ -13,18 +19,35 @@ from boleir.codegen.schedule import padded
 from boleir.ir import Call, Dot, Expr, Kind
 
 
-def emit_convolution(context: Context, w: Writer, m: Mixed, share: Share, scalars: bool) -> None:
-    """The body of the branch for input `m`: what depends on channels alone, then the nodes."""
+def convolved_alike(context: Context) -> list[Alike]:
+    """Inputs that one branch convolves; their units are their heads."""
+    shapes = context.shapes
+
+    def key(m: Mixed) -> tuple[object, ...]:
+        return shapes.width(m.source.kind), m.width, m.functions
+
+    return alike(context.plan.mixed, key, lambda m: shapes.heads(m.item.kind))
+
+
+def emit_convolution(
+    context: Context, w: Writer, group: Alike, share: Share, scalars: bool
+) -> None:
+    """The body of the branch for some inputs: what depends on channels alone, then the nodes."""
+    m = group.inputs[0]
     width = context.shapes.width(m.source.kind)
-    w.comment(f"{m.source.name}: convolution, then {', '.join(m.functions) or 'nothing'}")
+    w.comment(f"{group.names}: convolution, then {', '.join(m.functions) or 'nothing'}")
     share.decode(w)
+    w.let("head", group.own_unit)
     w.let("channel", f"tl.arange(0, {padded(width)})")
     w.let("packed", f"{m.offset} + unit * {width}" if m.offset else f"unit * {width}")
     if padded(width) != width:
         w.let("live", f"channel < {width}")
     _load_channels(context, w, m)
-    _point_at_rows(context, w, m, width)
-    _convolve(context, w, m, scalars)
+    _point_at_rows(context, w, group, width)
+    _convolve(context, w, m)
+    if scalars:
+        for at, member in enumerate(group.inputs):
+            _vector_scalars(context, w, member, group.test(at))
 
 
 def _load_channels(context: Context, w: Writer, m: Mixed) -> None:
@@ -60,18 +83,29 @@ def _mask(tests: list[str]) -> str:
     return f", mask={conjunction(*tests)}, other=0.0" if tests else ""
 
 
-def _point_at_rows(context: Context, w: Writer, m: Mixed, width: int) -> None:
+def _point_at_rows(context: Context, w: Writer, group: Alike, width: int) -> None:
     """Pointers to the first row of the request; offsets of others are small."""
-    name = m.source.name
-    pointer, stride = w.arg(name, "*" + context.dtype), w.arg(f"{name}_stride", "i64")
-    w.let("from_rows", f"{pointer} + first * {stride} + unit * {width}")
-    w.let("from_step", f"{stride}.to(tl.int32)")
-    column = f"{m.column} + unit * {width}" if m.column else f"unit * {width}"
-    w.let("to_rows", f"{w.arg(m.buffer, '*' + context.dtype)} + first * {m.row_size} + {column}")
+    shapes, kind = context.shapes, "*" + context.dtype
+    whole = all(shapes.channels(m.source) % 16 == 0 for m in group.inputs)
+    row_sizes = {
+        m.row_size: sum(x.channels for x in context.plan.mixed if x.kept == m.kept)
+        for m in group.inputs
+    }
+    w.let("source", group.choose_aligned(lambda m: w.arg(m.source.name, kind)))
+    stride = group.choose_aligned(lambda m: w.arg(f"{m.source.name}_stride", "i64"), whole)
+    w.let("source_stride", stride)
+    w.let("from_rows", f"source + first * source_stride + head * {width}")
+    w.let("from_step", "source_stride.to(tl.int32)")
+    w.let("stored_in", group.choose_aligned(lambda m: w.arg(m.buffer, kind)))
+    sixteens = all(size % 16 == 0 for size in row_sizes.values())
+    w.let("stored_step", group.choose_aligned(lambda m: m.row_size, sixteens))
+    columns = all(m.column % 16 == 0 for m in group.inputs)
+    w.let("column", group.choose_aligned(lambda m: str(m.column), columns))
+    w.let("to_rows", f"stored_in + first * stored_step + column + head * {width}")
 
 
-def _convolve(context: Context, w: Writer, m: Mixed, scalars: bool) -> None:
-    """The convolution of a block of nodes, and row scalars of the result."""
+def _convolve(context: Context, w: Writer, m: Mixed) -> None:
+    """The convolution of a block of nodes."""
     taps, live = range(m.width - 1), "" if _whole(context, m) else " & live[None, :]"
     near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
     w.comment("all loads first: one latency instead of one for each tap")
@@ -95,10 +129,8 @@ def _convolve(context: Context, w: Writer, m: Mixed, scalars: bool) -> None:
     for fn in m.functions:
         w.let("total", call(fn, "total", w))
     w.let("stored", f"total.to({w.arg(m.buffer, '*' + context.dtype)}.dtype.element_ty)")
-    at = f"to_rows + ((node * {m.row_size})[:, None] + channel[None, :])"
+    at = "to_rows + ((node * stored_step)[:, None] + channel[None, :])"
     w.line(f"tl.store({at}, stored, mask=inside[:, None]{live})")
-    if scalars:
-        _vector_scalars(context, w, m)
 
 
 def _whole(context: Context, m: Mixed) -> bool:
@@ -111,21 +143,22 @@ def _plus(text: str, number: int) -> str:
     return f"{text} + {number}" if number else text
 
 
-def _vector_scalars(context: Context, w: Writer, m: Mixed) -> None:
-    """Row scalars that depend on the input just convolved, from the values as stored."""
+def _vector_scalars(context: Context, w: Writer, m: Mixed, test: str | None) -> None:
+    """Row scalars that depend on one of the inputs just convolved, from the values as stored."""
     mine = [s for s in context.plan.scalars if context.plan.source(s) == m]
     if not mine:
         return
-    w.let("value", "stored.to(tl.float32)")
-    width = context.shapes.width(m.source.kind)
-    if padded(width) != width and not all(zero_stays(fn) for fn in m.functions):
-        w.let("value", "tl.where(live[None, :], value, 0.0)")
-    for scalar in mine:
-        w.origin(scalar.name, place(scalar.expr))
-        value = w.let(scalar.name, _spell(context, w, m, scalar.expr))
-        plane = plane_of(context.plan.scalars.index(scalar), "unit")
-        at = f"{w.arg('rows', '*fp32')} + {plane} * {w.arg('capacity', 'i64')} + row"
-        w.line(f"tl.store({at}, {value}, mask=inside)")
+    with w.block(f"if {test}:") if test else nullcontext():
+        w.let("value", "stored.to(tl.float32)")
+        width = context.shapes.width(m.source.kind)
+        if padded(width) != width and not all(zero_stays(fn) for fn in m.functions):
+            w.let("value", "tl.where(live[None, :], value, 0.0)")
+        for scalar in mine:
+            w.origin(scalar.name, place(scalar.expr))
+            value = w.let(scalar.name, _spell(context, w, m, scalar.expr))
+            plane = plane_of(context.plan.scalars.index(scalar), "head")
+            at = f"{w.arg('rows', '*fp32')} + {plane} * {w.arg('capacity', 'i64')} + row"
+            w.line(f"tl.store({at}, {value}, mask=inside)")
 
 
 def _spell(context: Context, w: Writer, m: Mixed, expr: Expr) -> str:

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.convolution import emit_convolution
+from boleir.codegen.emit.convolution import convolved_alike, emit_convolution
 from boleir.codegen.emit.handover import handed_planes
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
 from boleir.codegen.emit.shares import Share
@@ -65,9 +65,9 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     for group, share in zip(groups, scalar, strict=True):
         with w.block(f"if {share.test}:") if total > share.end - share.first else nullcontext():
             emit_row_scalars(_with_block(context, share.nodes), w, group, share)
-    for m, share in zip(plan.mixed, convolved, strict=True):
+    for inputs, share in zip(convolved_alike(context), convolved, strict=True):
         with w.block(f"if {share.test}:"):
-            emit_convolution(context, w, m, share, prepared)
+            emit_convolution(context, w, inputs, share, prepared)
     few = 1 < plan.conv_width <= 4 and context.dtype != "fp32"
     return w.kernel(
         "prepare",
@@ -90,8 +90,8 @@ def _shares(context: Context, groups: list[ScalarGroup]) -> tuple[list[Share], l
     for group in groups:
         scalar.append(group.share(end, shapes, nodes))
         end = scalar[-1].end
-    for m in context.plan.mixed:
-        convolved.append(Share(end, shapes.heads(m.item.kind), shapes.max_nodes, nodes))
+    for inputs in convolved_alike(context):
+        convolved.append(Share(end, sum(inputs.units), shapes.max_nodes, nodes))
         end = convolved[-1].end
     return scalar, convolved, end
 

@@ -132,6 +132,15 @@ def test_a_series_cut_short_is_noticed(run_interpreted: Callable[..., Any]) -> N
     assert report["cut"] > 1e-3
 
 
+@pytest.mark.parametrize("shape", [[3, 3, 48, 48], [3, 3, 48, 20]])
+def test_windows_of_several_programs(shape: list[int], run_interpreted: Callable[..., Any]) -> None:
+    """The last program of an input has channels to spare, and the next input follows it."""
+    (report,) = run_interpreted(
+        f"{CHILD}:verify_and_commit", recurrence="gdn", schedules=[BASE], shape=shape
+    )
+    _require_good(report)
+
+
 def test_nothing_accepted_changes_nothing(run_interpreted: Callable[..., Any]) -> None:
     report = run_interpreted(f"{CHILD}:nothing_accepted", recurrence="gdn", shape=[2, 2, 32, 20])
     assert report == {"changed": []}

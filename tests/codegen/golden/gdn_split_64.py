@@ -126,7 +126,7 @@ PASSING_CHANNELS = tl.constexpr(2048)
 @triton.jit
 def prepare(
     cu_nodes, a, a_stride, b, b_stride, capacity, rows, A_log, dt_bias, ancestors, conv_weight, slots, window,
-    window_stride, q, q_stride, passing, near, k, k_stride, mixed, v, v_stride,
+    window_stride, q, k, v, q_stride, k_stride, v_stride, passing, mixed, near,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -184,12 +184,13 @@ def prepare(
         tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
         tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
-    if (task >= 16) & (task < 80):
-        # q: convolution, then silu
-        unit = (task - 16) % 16
-        node = (task - 16) // 16 * 16 + tl.arange(0, 16)
+    if (task >= 16) & (task < 272):
+        # q, k, v: convolution, then silu
+        unit = (task - 16) % 64
+        node = (task - 16) // 64 * 16 + tl.arange(0, 16)
         inside = node < count
         row = first + node
+        head = unit - tl.where(unit < 16, 0, tl.where(unit < 32, 16, 32))
         channel = tl.arange(0, 128)
         packed = unit * 128
         # rows of weights by threads of their own, which then share the columns with all
@@ -208,9 +209,15 @@ def prepare(
         window_1 = tl.sum(weights * old, axis=1)
         old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
         window_2 = tl.sum(weights * old, axis=1)
-        from_rows = q + first * q_stride + unit * 128
-        from_step = q_stride.to(tl.int32)
-        to_rows = passing + first * PASSING_CHANNELS + unit * 128
+        source = tl.multiple_of(tl.where(unit < 16, q, tl.where(unit < 32, k, v)), 16)
+        source_stride = tl.multiple_of(tl.where(unit < 16, q_stride,
+            tl.where(unit < 32, k_stride, v_stride)), 16)
+        from_rows = source + first * source_stride + head * 128
+        from_step = source_stride.to(tl.int32)
+        stored_in = tl.multiple_of(tl.where(unit < 16, passing, mixed), 16)
+        stored_step = tl.multiple_of(tl.where(unit < 16, PASSING_CHANNELS, KEPT_CHANNELS), 16)
+        column = tl.multiple_of(tl.where(unit < 32, 0, 2048), 16)
+        to_rows = stored_in + first * stored_step + column + head * 128
         # all loads first: one latency instead of one for each tap
         near_0 = tl.load(near + row * 3, mask=inside, other=-1)
         near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
@@ -237,129 +244,23 @@ def prepare(
         total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
             * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
         stored = total.to(passing.dtype.element_ty)
-        tl.store(to_rows + ((node * PASSING_CHANNELS)[:, None] + channel[None, :]), stored,
-            mask=inside[:, None])
-        value = stored.to(tl.float32)
-        # norm_q: gdn.bole:10
-        square_q = tl.sum(value * value, axis=1)
-        norm_q = tl.rsqrt(square_q + 1e-06)
-        tl.store(rows + (2 * VALUE_HEADS + unit) * capacity + row, norm_q, mask=inside)
-    if (task >= 80) & (task < 144):
-        # k: convolution, then silu
-        unit = (task - 80) % 16
-        node = (task - 80) // 16 * 16 + tl.arange(0, 16)
-        inside = node < count
-        row = first + node
-        channel = tl.arange(0, 128)
-        packed = 2048 + unit * 128
-        # rows of weights by threads of their own, which then share the columns with all
-        tap = tl.arange(0, 4)[None, :]
-        channels = (packed + channel)[:, None]
-        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
-        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
-        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
-        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
-        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
-        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_rows = window + slot * window_stride + channels * 3 + tap
-        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
-        window_0 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
-        window_1 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
-        window_2 = tl.sum(weights * old, axis=1)
-        from_rows = k + first * k_stride + unit * 128
-        from_step = k_stride.to(tl.int32)
-        to_rows = mixed + first * KEPT_CHANNELS + unit * 128
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
-        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
-            other=0.0)
-        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
-            mask=(near_0 >= 0)[:, None], other=0.0)
-        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
-            mask=(near_1 >= 0)[:, None], other=0.0)
-        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
-            mask=(near_2 >= 0)[:, None], other=0.0)
-        total = weight_0[None, :] * own.to(tl.float32)
-        total = total + weight_1[None, :] * tap_0.to(tl.float32)
-        total = total + weight_2[None, :] * tap_1.to(tl.float32)
-        total = total + weight_3[None, :] * tap_2.to(tl.float32)
-        # a short path goes on in the committed window
-        ends = near_0 < 0
-        total = tl.where(ends[:, None], total + window_0[None, :], total)
-        ends = (near_0 >= 0) & (near_1 < 0)
-        total = tl.where(ends[:, None], total + window_1[None, :], total)
-        ends = (near_1 >= 0) & (near_2 < 0)
-        total = tl.where(ends[:, None], total + window_2[None, :], total)
-        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
-            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(to_rows + ((node * KEPT_CHANNELS)[:, None] + channel[None, :]), stored, mask=inside[:, None])
-        value = stored.to(tl.float32)
-        # norm_k: gdn.bole:11
-        square_k = tl.sum(value * value, axis=1)
-        norm_k = tl.rsqrt(square_k + 1e-06)
-        tl.store(rows + (VALUE_HEADS + unit) * capacity + row, norm_k, mask=inside)
-    if (task >= 144) & (task < 272):
-        # v: convolution, then silu
-        unit = (task - 144) % 32
-        node = (task - 144) // 32 * 16 + tl.arange(0, 16)
-        inside = node < count
-        row = first + node
-        channel = tl.arange(0, 128)
-        packed = 4096 + unit * 128
-        # rows of weights by threads of their own, which then share the columns with all
-        tap = tl.arange(0, 4)[None, :]
-        channels = (packed + channel)[:, None]
-        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
-        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
-        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
-        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
-        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
-        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_rows = window + slot * window_stride + channels * 3 + tap
-        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
-        window_0 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
-        window_1 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
-        window_2 = tl.sum(weights * old, axis=1)
-        from_rows = v + first * v_stride + unit * 128
-        from_step = v_stride.to(tl.int32)
-        to_rows = mixed + first * KEPT_CHANNELS + 2048 + unit * 128
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
-        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
-            other=0.0)
-        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
-            mask=(near_0 >= 0)[:, None], other=0.0)
-        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
-            mask=(near_1 >= 0)[:, None], other=0.0)
-        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
-            mask=(near_2 >= 0)[:, None], other=0.0)
-        total = weight_0[None, :] * own.to(tl.float32)
-        total = total + weight_1[None, :] * tap_0.to(tl.float32)
-        total = total + weight_2[None, :] * tap_1.to(tl.float32)
-        total = total + weight_3[None, :] * tap_2.to(tl.float32)
-        # a short path goes on in the committed window
-        ends = near_0 < 0
-        total = tl.where(ends[:, None], total + window_0[None, :], total)
-        ends = (near_0 >= 0) & (near_1 < 0)
-        total = tl.where(ends[:, None], total + window_1[None, :], total)
-        ends = (near_1 >= 0) & (near_2 < 0)
-        total = tl.where(ends[:, None], total + window_2[None, :], total)
-        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
-            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
-        stored = total.to(mixed.dtype.element_ty)
-        tl.store(to_rows + ((node * KEPT_CHANNELS)[:, None] + channel[None, :]), stored, mask=inside[:, None])
-        value = stored.to(tl.float32)
-        guard_v = tl.sum(value * value, axis=1)
-        tl.store(rows + (3 * VALUE_HEADS + unit) * capacity + row, guard_v, mask=inside)
+        tl.store(to_rows + ((node * stored_step)[:, None] + channel[None, :]), stored, mask=inside[:, None])
+        if unit < 16:
+            value = stored.to(tl.float32)
+            # norm_q: gdn.bole:10
+            square_q = tl.sum(value * value, axis=1)
+            norm_q = tl.rsqrt(square_q + 1e-06)
+            tl.store(rows + (2 * VALUE_HEADS + head) * capacity + row, norm_q, mask=inside)
+        if (unit >= 16) & (unit < 32):
+            value = stored.to(tl.float32)
+            # norm_k: gdn.bole:11
+            square_k = tl.sum(value * value, axis=1)
+            norm_k = tl.rsqrt(square_k + 1e-06)
+            tl.store(rows + (VALUE_HEADS + head) * capacity + row, norm_k, mask=inside)
+        if unit >= 32:
+            value = stored.to(tl.float32)
+            guard_v = tl.sum(value * value, axis=1)
+            tl.store(rows + (3 * VALUE_HEADS + head) * capacity + row, guard_v, mask=inside)
 
 
 @triton.jit
@@ -558,7 +459,7 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
 @triton.jit
 def commit(
     table, batch, cu_nodes, slots, target_slots, track_slots, track_nodes, accepted, ancestors, depths,
-    state_stride, a_stride, b_stride, window_stride, near, q_stride, k_stride, v_stride,
+    state_stride, a_stride, b_stride, window_stride, q_stride, k_stride, v_stride, near,
 ):
     """Advance state and convolution window along the accepted path; all layers in one launch."""
     program = tl.program_id(0)
@@ -651,111 +552,45 @@ def commit(
         tracked = (track_slot >= 0) & (track_node >= 0) & (track_node < count)
         bit = tl.where(tracked, track_node, 0)
         tracked = tracked & (((tl.load(ancestors + last) >> (bit & 63).to(tl.int64)) & 1) != 0)
-        if (unit >= 256) & (unit < 272):
-            # window of q
-            column = (unit - 256) * 128 + tl.arange(0, 128)
-            live = column < 2048
-            place = column * 3
-            q_at = tl.multiple_of(tl.load(table + layer * 10 + 6).to(tl.pointer_type(tl.bfloat16)), 16)
+        if (unit >= 256) & (unit < 320):
+            # window of q, k, v
+            part = unit - 256
+            column = (part - tl.where(part < 16, 0, tl.where(part < 32, 16, 32))) * 128 + tl.arange(0, 128)
+            channels = tl.where(part < 32, 2048, 4096)
+            place = (tl.where(part < 16, 0, tl.where(part < 32, 2048, 4096)) + column) * 3
+            source = tl.multiple_of(tl.load(table + layer * 10
+                + tl.where(part < 16, 6, tl.where(part < 32, 7, 8))).to(tl.pointer_type(tl.bfloat16)), 16)
+            source_stride = tl.where(part < 16, q_stride, tl.where(part < 32, k_stride, v_stride))
             old = window_at + slot.to(tl.int64) * window_stride + place
-            for goal in tl.static_range(2):
+            for goal in range(2):
                 # first the window at the track node, then that of the accepted node
-                end = track_node if goal == 0 else accepted_node
-                end_slot = track_slot if goal == 0 else target_slot
-                wanted = tracked if goal == 0 else end >= 0
-                back_0 = tl.minimum(tl.maximum(end, 0), count - 1)
-                end_row = first + back_0
-                inside = column < tl.where(back_0 >= 0, 2048, 0)
-                kept = column < tl.where((back_0 < 0) & (back_0 >= -3), 2048, 0)
-                entry_0 = tl.load(q_at + (first + back_0) * q_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_0, mask=kept, other=0.0)
-                entry_0 = tl.where(inside, entry_0, moved)
-                back_1 = tl.load(near + end_row * 3)
-                inside = column < tl.where(back_1 >= 0, 2048, 0)
-                kept = column < tl.where((back_1 < 0) & (back_1 >= -3), 2048, 0)
-                entry_1 = tl.load(q_at + (first + back_1) * q_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_1, mask=kept, other=0.0)
-                entry_1 = tl.where(inside, entry_1, moved)
-                back_2 = tl.load(near + end_row * 3 + 1)
-                inside = column < tl.where(back_2 >= 0, 2048, 0)
-                kept = column < tl.where((back_2 < 0) & (back_2 >= -3), 2048, 0)
-                entry_2 = tl.load(q_at + (first + back_2) * q_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_2, mask=kept, other=0.0)
-                entry_2 = tl.where(inside, entry_2, moved)
+                end = tl.where(goal == 0, track_node, accepted_node)
+                end_slot = tl.where(goal == 0, track_slot, target_slot)
+                wanted = tl.where(goal == 0, tracked, end >= 0)
                 if wanted:
+                    back_0 = tl.minimum(tl.maximum(end, 0), count - 1)
+                    end_row = first + back_0
+                    inside = column < tl.where(back_0 >= 0, channels, 0)
+                    kept = column < tl.where((back_0 < 0) & (back_0 >= -3), channels, 0)
+                    entry_0 = tl.load(source + (first + back_0) * source_stride + column, mask=inside,
+                        other=0.0)
+                    moved = tl.load(old + 3 + back_0, mask=kept, other=0.0)
+                    entry_0 = tl.where(inside, entry_0, moved)
+                    back_1 = tl.load(near + end_row * 3)
+                    inside = column < tl.where(back_1 >= 0, channels, 0)
+                    kept = column < tl.where((back_1 < 0) & (back_1 >= -3), channels, 0)
+                    entry_1 = tl.load(source + (first + back_1) * source_stride + column, mask=inside,
+                        other=0.0)
+                    moved = tl.load(old + 3 + back_1, mask=kept, other=0.0)
+                    entry_1 = tl.where(inside, entry_1, moved)
+                    back_2 = tl.load(near + end_row * 3 + 1)
+                    inside = column < tl.where(back_2 >= 0, channels, 0)
+                    kept = column < tl.where((back_2 < 0) & (back_2 >= -3), channels, 0)
+                    entry_2 = tl.load(source + (first + back_2) * source_stride + column, mask=inside,
+                        other=0.0)
+                    moved = tl.load(old + 3 + back_2, mask=kept, other=0.0)
+                    entry_2 = tl.where(inside, entry_2, moved)
                     new = window_at + end_slot.to(tl.int64) * window_stride + place
-                    tl.store(new + 2, entry_0, mask=live)
-                    tl.store(new + 1, entry_1, mask=live)
-                    tl.store(new, entry_2, mask=live)
-        if (unit >= 272) & (unit < 288):
-            # window of k
-            column = (unit - 272) * 128 + tl.arange(0, 128)
-            live = column < 2048
-            place = (2048 + column) * 3
-            k_at = tl.multiple_of(tl.load(table + layer * 10 + 7).to(tl.pointer_type(tl.bfloat16)), 16)
-            old = window_at + slot.to(tl.int64) * window_stride + place
-            for goal in tl.static_range(2):
-                # first the window at the track node, then that of the accepted node
-                end = track_node if goal == 0 else accepted_node
-                end_slot = track_slot if goal == 0 else target_slot
-                wanted = tracked if goal == 0 else end >= 0
-                back_0 = tl.minimum(tl.maximum(end, 0), count - 1)
-                end_row = first + back_0
-                inside = column < tl.where(back_0 >= 0, 2048, 0)
-                kept = column < tl.where((back_0 < 0) & (back_0 >= -3), 2048, 0)
-                entry_0 = tl.load(k_at + (first + back_0) * k_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_0, mask=kept, other=0.0)
-                entry_0 = tl.where(inside, entry_0, moved)
-                back_1 = tl.load(near + end_row * 3)
-                inside = column < tl.where(back_1 >= 0, 2048, 0)
-                kept = column < tl.where((back_1 < 0) & (back_1 >= -3), 2048, 0)
-                entry_1 = tl.load(k_at + (first + back_1) * k_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_1, mask=kept, other=0.0)
-                entry_1 = tl.where(inside, entry_1, moved)
-                back_2 = tl.load(near + end_row * 3 + 1)
-                inside = column < tl.where(back_2 >= 0, 2048, 0)
-                kept = column < tl.where((back_2 < 0) & (back_2 >= -3), 2048, 0)
-                entry_2 = tl.load(k_at + (first + back_2) * k_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_2, mask=kept, other=0.0)
-                entry_2 = tl.where(inside, entry_2, moved)
-                if wanted:
-                    new = window_at + end_slot.to(tl.int64) * window_stride + place
-                    tl.store(new + 2, entry_0, mask=live)
-                    tl.store(new + 1, entry_1, mask=live)
-                    tl.store(new, entry_2, mask=live)
-        if (unit >= 288) & (unit < 320):
-            # window of v
-            column = (unit - 288) * 128 + tl.arange(0, 128)
-            live = column < 4096
-            place = (4096 + column) * 3
-            v_at = tl.multiple_of(tl.load(table + layer * 10 + 8).to(tl.pointer_type(tl.bfloat16)), 16)
-            old = window_at + slot.to(tl.int64) * window_stride + place
-            for goal in tl.static_range(2):
-                # first the window at the track node, then that of the accepted node
-                end = track_node if goal == 0 else accepted_node
-                end_slot = track_slot if goal == 0 else target_slot
-                wanted = tracked if goal == 0 else end >= 0
-                back_0 = tl.minimum(tl.maximum(end, 0), count - 1)
-                end_row = first + back_0
-                inside = column < tl.where(back_0 >= 0, 4096, 0)
-                kept = column < tl.where((back_0 < 0) & (back_0 >= -3), 4096, 0)
-                entry_0 = tl.load(v_at + (first + back_0) * v_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_0, mask=kept, other=0.0)
-                entry_0 = tl.where(inside, entry_0, moved)
-                back_1 = tl.load(near + end_row * 3)
-                inside = column < tl.where(back_1 >= 0, 4096, 0)
-                kept = column < tl.where((back_1 < 0) & (back_1 >= -3), 4096, 0)
-                entry_1 = tl.load(v_at + (first + back_1) * v_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_1, mask=kept, other=0.0)
-                entry_1 = tl.where(inside, entry_1, moved)
-                back_2 = tl.load(near + end_row * 3 + 1)
-                inside = column < tl.where(back_2 >= 0, 4096, 0)
-                kept = column < tl.where((back_2 < 0) & (back_2 >= -3), 4096, 0)
-                entry_2 = tl.load(v_at + (first + back_2) * v_stride + column, mask=inside, other=0.0)
-                moved = tl.load(old + 3 + back_2, mask=kept, other=0.0)
-                entry_2 = tl.where(inside, entry_2, moved)
-                if wanted:
-                    new = window_at + end_slot.to(tl.int64) * window_stride + place
-                    tl.store(new + 2, entry_0, mask=live)
-                    tl.store(new + 1, entry_1, mask=live)
-                    tl.store(new, entry_2, mask=live)
+                    tl.store(new + 2, entry_0)
+                    tl.store(new + 1, entry_1)
+                    tl.store(new, entry_2)
