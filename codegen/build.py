@@ -75,7 +75,7 @@ def assemble(
 
     All variants are of one recurrence and shape. Raises `CompileError`.
     """
-    jobs = [job for made, target in variants for job in _jobs(made, target)]
+    jobs = [job for made, target in variants for job in jobs_of(made, target)]
     if pool is not None:
         compiled = _compile(pool, jobs, progress)
     else:
@@ -164,7 +164,7 @@ def _compile(pool: CompilePool, jobs: list[Job], progress: Say) -> list[Compiled
     return all_compiled(pool.run(jobs, told))
 
 
-def _jobs(made: Lowered, target: Target) -> list[Job]:
+def jobs_of(made: Lowered, target: Target) -> list[Job]:
     """The layer's kernels, then the topology step."""
     return [
         *(Job(made.text, spec, target) for spec in made.specs()),

@@ -93,9 +93,8 @@ class CompilePool:
         except queue.Empty:
             worker = WorkerProcess("boleir.codegen.compile_worker", compiler_environment)
             self._alive.add(worker)
-        request = {"source": job.source, "kernel": _plain(job.spec), "target": job.target.triple}
         try:
-            answer = worker.ask(request, self.timeout)
+            answer = worker.ask(compile_request(job), self.timeout)
         except TimeoutError:
             self._retire(worker)
             raise CompilerTimeout(job, f"no result after {self.timeout:g} s") from None
@@ -168,10 +167,11 @@ def _outcome(future: Future[CompiledKernel]) -> CompiledKernel | BoleirError:
         return error
 
 
-def _plain(spec: KernelSpec) -> dict[str, Any]:
-    fields = asdict(spec)
-    fields["signature"] = dict(spec.signature)
-    return fields
+def compile_request(job: Job) -> dict[str, Any]:
+    """What a worker is asked."""
+    fields = asdict(job.spec)
+    fields["signature"] = dict(job.spec.signature)
+    return {"source": job.source, "kernel": fields, "target": job.target.triple}
 
 
 def _accept(job: Job, answer: dict[str, Any]) -> CompiledKernel:
