@@ -44,8 +44,18 @@ def _writes(form: ClosedForm) -> bool:
     return bool(form.commit.pairs or form.commit.writes)
 
 
+def _solves(form: ClosedForm) -> bool:
+    """Whether G has entries: there are pairs, and some of them write."""
+    return not all(is_zero(vector) for vector in form.commit.pairs)
+
+
+def _reads(form: ClosedForm) -> bool:
+    """Whether the output reads by a query, and not by pairs of its own alone."""
+    return not is_zero(form.C.query.vector)
+
+
 def _gated_system(form: ClosedForm) -> bool:
-    return bool(form.G) and not form.P.trivial
+    return _solves(form) and not form.P.trivial
 
 
 def one_gate_too_many(form: ClosedForm) -> ClosedForm | None:
@@ -88,7 +98,7 @@ def read_on_the_wrong_side_of_the_decay(form: ClosedForm) -> ClosedForm | None:
 
 def output_on_the_wrong_side_of_the_decay(form: ClosedForm) -> ClosedForm | None:
     """The output misses the decay of its own node, or sees it where it should not."""
-    if form.P.trivial:
+    if form.P.trivial or not _reads(form):
         return None
     gates = replace(form.C.gates, own=1 - form.C.gates.own)
     changed = _in_readout(form, lambda b: replace(b, gates=gates))
@@ -97,30 +107,32 @@ def output_on_the_wrong_side_of_the_decay(form: ClosedForm) -> ClosedForm | None
 
 def series_one_too_short(form: ClosedForm) -> ClosedForm | None:
     """The series for the inverse stops one power too early."""
-    if not form.G:
+    if not _solves(form):
         return None
     return replace(form, nilpotency=Nilpotency(form.nilpotency.per_level, extra=-1))
 
 
 def siblings_for_ancestors(form: ClosedForm) -> ClosedForm | None:
     """G couples a node with its earlier siblings."""
-    return _in_system(form, lambda b: replace(b, mask=Mask.SIBLINGS)) if form.G else None
+    return _in_system(form, lambda b: replace(b, mask=Mask.SIBLINGS)) if _solves(form) else None
 
 
 def causal_mask(form: ClosedForm) -> ClosedForm | None:
     """G couples a node with all earlier nodes, as if the tree were a sequence."""
-    return _in_system(form, lambda b: replace(b, mask=Mask.EARLIER)) if form.G else None
+    return _in_system(form, lambda b: replace(b, mask=Mask.EARLIER)) if _solves(form) else None
 
 
 def output_sees_siblings(form: ClosedForm) -> ClosedForm | None:
     """The output of a node sums over all earlier nodes."""
-    if not _writes(form):
+    if not _writes(form) or not _reads(form):
         return None
     return _in_readout(form, lambda b: replace(b, mask=Mask.EARLIER))
 
 
 def missing_strength(form: ClosedForm) -> ClosedForm | None:
     """G misses the write strength beta."""
+    if not _solves(form):
+        return None
     canon = Canon()
 
     def bare(expr: Expr) -> Expr:
