@@ -8,6 +8,7 @@ algebra.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -220,10 +221,24 @@ def __getattr__(name: str) -> Any:
         return import_module(f"boleir.{name}")
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'boleir' has no attribute '{name}'")
+        raise _unknown(name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _unknown(name: str) -> AttributeError:
+    """For a function that recurrences do not have, with the reason and the place."""
+    from boleir.language.foreign import FOREIGN, foreign
+
+    if name not in FOREIGN:
+        return AttributeError(f"module 'boleir' has no attribute '{name}'")
+    from boleir.language.frames import span_of
+    from boleir.language.symbols import UnknownAttribute
+
+    refusal = foreign(name, span_of(sys._getframe(2)))
+    assert refusal is not None
+    return UnknownAttribute(refusal.message, span=refusal.span, mend=refusal.mend)
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ line, a caret under the offending characters and, where there is one, the mend.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -49,6 +50,23 @@ class Span:
         return f"    {left}{shown}\n    {caret}"
 
 
+_IN_PYTHON = (
+    (r"\b([A-Za-z])\^T (\w)\b", r"\1.T @ \2"),
+    (r"\b([a-z]) ([a-z])\^T", r"\1 @ \2.T"),
+    (r"\bS ([vw])\b", r"S @ \1"),
+    (r"\bdiag\((\w)\) \* S\b", r"boleir.diag(\1) @ S"),
+    (r"\bS \* diag\((\w)\)", r"S @ boleir.diag(\1)"),
+    (r"\bexp\(", "boleir.exp("),
+)
+
+
+def in_python(mend: str) -> str:
+    """A mend with what it writes in the language spelled as a traced function has it."""
+    for written, traced in _IN_PYTHON:
+        mend = re.sub(written, traced, mend)
+    return mend
+
+
 class BoleirError(Exception):
     """Root of the tree. `span` points at the text, `mend` says what would be accepted."""
 
@@ -63,7 +81,8 @@ class BoleirError(Exception):
         if self.span is not None and self.span.source.text:  # a function made by exec has none
             parts.append(self.span.excerpt())
         if self.mend:
-            parts.append(f"  mend: {self.mend}")
+            traced = self.span is not None and self.span.source.name.endswith(".py")
+            parts.append(f"  mend: {in_python(self.mend) if traced else self.mend}")
         return "\n".join(parts)
 
 

@@ -27,6 +27,9 @@ from boleir.derive.recognise import recognise
 from boleir.derive.refusals import (
     ElementwiseDecay,
     ForgetsParent,
+    MixedChannels,
+    OutputWithoutState,
+    ReadInBetween,
     ReadoutNotSupported,
     StateOutsideProducts,
     TwoSided,
@@ -34,7 +37,7 @@ from boleir.derive.refusals import (
 from boleir.derive.updated_read import as_read_of_update
 from boleir.derive.watched import gains_of, scalar_weights, without_gain, written_out
 from boleir.derive.work import bounded
-from boleir.ir import Expr, Recurrence
+from boleir.ir import Expr, Recurrence, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class _Assembly:
         pairs = _in_order(pairs)
         readout, watched = self._readout(output, pairs, writes)
         pairs += watched
-        log_decay = log_of_decay(self.decay, self.canon, self.recurrence.update)
+        log_decay = log_of_decay(self.decay, self.canon, self._decaying())
         return NormalForm(
             recurrence=self.recurrence,
             side=self.side.name,
@@ -134,6 +137,15 @@ class _Assembly:
             ),
             readout=readout,
         )
+
+    def _decaying(self) -> Expr:
+        """Where the state has decayed as far as the new one."""
+        values, update = self.interpreter.values, self.recurrence.update
+        for node in walk(update):
+            value = values[node.key]
+            if isinstance(value, State) and value.decay == self.decay:
+                return node
+        return update
 
     def _split(self) -> tuple[list[_Pair], list[tuple[int, Poly]]]:
         """Pairs (unordered) and pure writes (ordered) of the update."""
@@ -307,12 +319,12 @@ class _Assembly:
         node = self.recurrence.output
         if isinstance(output, Tainted):
             if output.refusal is TwoSided:
-                raise ReadoutNotSupported(output.term, detail=_MIXED)
+                raise MixedChannels(output.term)
             raise output.refusal(output.term)
         if isinstance(output, CrossRead):
             return self._cross_readout(output, pairs, writes), []
         if not isinstance(output, Affine):
-            raise ReadoutNotSupported(node, detail="the output does not read the state")
+            raise OutputWithoutState(node)
         kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
         known = {p.origin: self.definitions[p.origin] for p in reversed(pairs)}
         expanded = self._translated(self.token.expand(output, kept | self.meanings.keys()))
@@ -427,14 +439,14 @@ class _Assembly:
             state, free = self.updated, free - missing
         after = state.decay == self.decay
         if not after and state.decay != ONE:
-            raise ReadoutNotSupported(node, detail=_PARTIAL)
+            raise ReadInBetween(node)
         written = {p.origin: p.write for p in pairs} | dict(writes)
         read_after = state == self.updated
         shares: dict[int, Poly] = dict.fromkeys(written, ONE) if read_after else {}
         for r, write in () if read_after else self._settled(state).items():
             share = divide(write, written[r]) if r in written else None
             if share is None or share.vectors:
-                raise ReadoutNotSupported(node, detail=_PARTIAL)
+                raise ReadInBetween(node)
             shares[r] = share
         return Readout(
             query=Reading(self.canon.expr(output.vector), after and self.decay != ONE),
@@ -472,7 +484,7 @@ class _Assembly:
         for r, write in state.sealed.items():
             meaning = self.meanings.get(r, Affine(refs={r: ONE}))
             if meaning.free:
-                raise ReadoutNotSupported(self.recurrence.output, detail=_PARTIAL)
+                raise ReadInBetween(self.recurrence.output)
             found = merged(found, {k: c * write for k, c in meaning.refs.items()})
         return found
 
@@ -500,10 +512,6 @@ class _Assembly:
                 scaled = form.scaled(scalar * constant(sign), self.side)
                 total[direction] = total.get(direction, Affine()) + scaled
         return total
-
-
-_MIXED = "a scalar product with a read of the state mixes channels that the output can only scale"
-_PARTIAL = "a right-acting recurrence is read before the update or after it, not in between"
 
 
 def _height(number: Fraction) -> int:

@@ -21,8 +21,9 @@ from boleir.derive.refusals import (
     FunctionOfState,
     GateReadsState,
     ProductOfStates,
-    ReadoutNotSupported,
+    ReadFromTheWrongSide,
     Refusal,
+    SeveralReads,
     StateOutsideProducts,
     TwoSided,
 )
@@ -185,9 +186,10 @@ class Interpreter:
                 if not other.is_free:
                     raise GateReadsState(factor.term if isinstance(factor, Tainted) else operand)
                 return self._gate_free_state(node, factor, other)
-        for factor in (left, right):
+        for factor, other in ((left, right), (right, left)):
             if isinstance(factor, Tainted) and factor.refusal is FunctionOfState:
-                raise GateReadsState(factor.term)
+                gates = not isinstance(other, Tainted)  # it scales what is linear in the state
+                raise (GateReadsState if gates else FunctionOfState)(factor.term)
         raise ProductOfStates(node)
 
     def div(self, node: Expr, parts: list[Value]) -> Value:
@@ -255,7 +257,7 @@ class Interpreter:
         if not state.is_free:
             if self.side is RIGHT:
                 return CrossRead(state, vector)
-            raise ReadoutNotSupported(node, detail=_WRONG_SIDE)
+            raise ReadFromTheWrongSide(node)
         parts_of = (
             direction * contract(self.side.unknown, form.free * vector)
             for direction, form in state.terms.items()
@@ -303,7 +305,7 @@ class Interpreter:
             total = self._sum_of_reads(left, right)
             if total is not None:
                 return total
-        raise ReadoutNotSupported(node)
+        raise SeveralReads(node)
 
     def _sum_of_reads(self, left: CrossRead, right: CrossRead) -> CrossRead | None:
         """S^T x + S^T y = S^T (x + y), and S^T q + T^T (c q) = (S + c T)^T q."""
@@ -329,7 +331,6 @@ _STATE_TIMES_STATE = (
     "an elementwise product with a full K x V matrix has no matrix form, "
     "so paths cannot be factorised"
 )
-_WRONG_SIDE = "a left-acting recurrence is read by a key vector (S^T q), not by a value vector"
 
 
 def _sum_of_scalars(node: Expr, part: Tainted, other: Value) -> Tainted:

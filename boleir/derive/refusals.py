@@ -108,10 +108,46 @@ class StateOutsideProducts(Refusal):
 
 
 class ReadoutNotSupported(Refusal):
-    """The output is not one linear read of the state plus terms of the token."""
+    """The output is not made of reads of the state and terms of the token; the classes below say
+    what it is."""
 
-    REASON = "the output must be one read of the state (times a gain) plus terms of the token"
+    REASON = "the output must be reads of the state, each times a gain, plus terms of the token"
     MEND = "leave further processing of the output outside the recurrence"
+
+
+class OutputWithoutState(ReadoutNotSupported):
+    """Nothing of the state is put out."""
+
+    REASON = "the output does not read the state"
+    MEND = "put out a read of it, for example S^T q"
+
+
+class MixedChannels(ReadoutNotSupported):
+    """A read of the state is contracted to a number, or multiplied by a matrix."""
+
+    REASON = "a scalar product with a read mixes its channels, which the output can only scale"
+    MEND = "scale a read by a vector, h * (S^T q), and mix channels outside the recurrence"
+
+
+class ReadFromTheWrongSide(ReadoutNotSupported):
+    """A left-acting state is read along its values."""
+
+    REASON = "a left-acting recurrence is read by a key vector (S^T q), not by a value vector"
+    MEND = "read it as S^T q"
+
+
+class ReadInBetween(ReadoutNotSupported):
+    """A right-acting output reads a state that is neither the parent's nor the new one."""
+
+    REASON = "a right-acting recurrence is read before the update or after it, not in between"
+    MEND = "let decays come before what is written, so that the state read is the new one"
+
+
+class SeveralReads(ReadoutNotSupported):
+    """A right-acting output has two queries."""
+
+    REASON = "a right-acting output is one read: reads by different queries share no weights"
+    MEND = "make them outputs of their own"
 
 
 class RankTooLarge(DerivationError):

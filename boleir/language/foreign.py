@@ -46,7 +46,7 @@ _CLASSES: Mapping[type[UnknownName], tuple[tuple[str, ...], str, str]] = Mapping
         ),
         MatrixFunction: (
             ("newton_schulz", "orthogonalize", "orthogonalise", "msign", "inv", "inverse", "solve"),
-            "a matrix function of the state is a polynomial of higher degree in it",
+            "a matrix function of the state is not affine in it",
             "write what the token adds: erase and write along vectors, u = v - S^T k, S + k u^T",
         ),
     }

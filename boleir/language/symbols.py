@@ -26,6 +26,9 @@ from boleir.language.terms import Term
 _POWERS = {2: "square", -1: "reciprocal", Fraction(1, 2): "sqrt", Fraction(-1, 2): "rsqrt"}
 
 
+_OPERATIONS = "recurrences have + - * / @ .T and the functions of boleir"
+
+
 class UnknownAttribute(UnsupportedOperation, AttributeError):
     """A traced value was asked for an attribute that recurrences do not have."""
 
@@ -153,7 +156,7 @@ class Traced:
         raise UnknownAttribute(
             f"a traced value has no attribute '{name}'",
             span=span_of(user_frame()),
-            mend=mend if known else None,
+            mend=mend if known else _OPERATIONS,
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Traced:
@@ -345,7 +348,7 @@ def _no_operation(message: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         message,
         span=span_of(user_frame()),
-        mend="recurrences have + - * / @ .T and the functions of boleir",
+        mend=_OPERATIONS,
     )
 
 

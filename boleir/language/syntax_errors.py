@@ -65,6 +65,9 @@ def _unexpected_character(text: Text, at: int) -> SpecError:
         )
     if character in "[]{}":
         return BadSyntax(f"'{character}' has no meaning here", span=span, mend="group with ( and )")
+    if character == ".":
+        mend = "functions stand before what they are applied to: f(x)"
+        return BadCharacter("unexpected character '.'", span=span, mend=mend)
     meant = _PASTED.get(character)
     return BadCharacter(
         f"unexpected character {character!r}", span=span, mend=meant and f"write {meant}"

@@ -211,7 +211,7 @@ MEANING: Mistakes = {
         errors.MatrixFunction,
         whole("S = S + newton_schulz(a * S + k v^T)"),
         """
-        <text>:2:11: recurrences have no 'newton_schulz': a matrix function of the state is a polynomial of higher degree in it
+        <text>:2:11: recurrences have no 'newton_schulz': a matrix function of the state is not affine in it
               S = S + newton_schulz(a * S + k v^T)
                       ^^^^^^^^^^^^^
           mend: write what the token adds: erase and write along vectors, u = v - S^T k, S + k u^T

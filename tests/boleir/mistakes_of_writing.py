@@ -353,6 +353,16 @@ WRITING: Mistakes = {
                     ^
         """,
     ),
+    "method": (
+        errors.BadCharacter,
+        body("x = a.exp()"),
+        """
+        <text>:2:8: unexpected character '.'
+              x = a.exp()
+                   ^
+          mend: functions stand before what they are applied to: f(x)
+        """,
+    ),
     "tree without nodes": (
         errors.BadTree,
         "tree t = chain(0)",

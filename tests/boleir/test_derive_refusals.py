@@ -97,22 +97,37 @@ REFUSED: dict[str, tuple[str, type[refusals.Refusal], str]] = {
     "negative decay": (
         "S = -exp(k^T q) * S + k v^T\nout S^T q",
         refusals.NotPositive,
-        "S",
+        "`-exp(k^T q) * S`",
     ),
     "output without the state": (
         "S = S + k v^T\nout (q^T k) * v",
-        refusals.ReadoutNotSupported,
+        refusals.OutputWithoutState,
         "",
     ),
     "channels of a read mixed by the output": (
         "S = S + k v^T\nout (v^T (S^T q)) * v",
-        refusals.ReadoutNotSupported,
+        refusals.MixedChannels,
         "v^T (S^T q)",
     ),
     "a state in between, right acting": (
         "T = S + (k - S v) v^T\nS = exp(k^T q) * T\nout T^T q",
-        refusals.ReadoutNotSupported,
+        refusals.ReadInBetween,
         "T^T q",
+    ),
+    "two reads, right acting": (
+        "T = S\nS = T + (k - T v) v^T\nout S^T q + T^T k",
+        refusals.SeveralReads,
+        "S^T q + S^T k",
+    ),
+    "read along the values": (
+        "S = S + k (v - S^T k)^T\nout (q^T (S v)) * v",
+        refusals.ReadFromTheWrongSide,
+        "S v",
+    ),
+    "functions of reads multiplied": (
+        "h = silu(S^T k)\nS = S + k ((h - v) * h)^T\nout S^T q",
+        refusals.FunctionOfState,
+        "silu(S^T k)",
     ),
     "division by zero": (
         "S = S + k (v / (v - v))^T\nout S^T q",
@@ -139,10 +154,11 @@ def test_refused(name: str) -> None:
 
 
 def test_every_refusal_says_why_and_has_a_class_of_its_own() -> None:
-    classes = refusals.Refusal.__subclasses__()
+    classes = refusals.Refusal.__subclasses__() + refusals.ReadoutNotSupported.__subclasses__()
     reasons = {cls.REASON for cls in classes}
-    assert len(reasons) == len(classes) >= 9
+    assert len(reasons) == len(classes) >= 14
     assert {error for _, error, _ in REFUSED.values()} <= set(classes)
+    assert all(cls.MEND for cls in classes if cls is not refusals.StateOutsideProducts)
 
 
 def test_an_input_put_out_is_blamed_where_it_is_put_out() -> None:

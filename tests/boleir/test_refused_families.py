@@ -31,6 +31,8 @@ class Refused:
     term: str
     python: str
     reason: str
+    mend: str = ""
+    """A part of the mend as a traced function has it."""
 
 
 def lstm(S, q, k, v, w: bole.Value, a):  # type: ignore[no-untyped-def]
@@ -187,6 +189,7 @@ REFUSED = {
         "diag(exp(k)) * S * diag(exp(w))",
         "bole.diag(bole.exp(k)) @ S @ bole.diag(bole.exp(w))",
         "has no matrix form",
+        "boleir.diag(g) @ S) or value channels (S @ boleir.diag(h)",
     ),
     "low rank on both sides": Refused(
         "S' = S - k (S^T k)^T\nS = S' - (S w) w^T + k v^T\nout S^T q",
@@ -195,6 +198,7 @@ REFUSED = {
         "S w",
         "S @ w",
         "on the keys and on the values",
+        "S.T @ k for a left-acting update, S @ v for a right-acting",
     ),
 }
 
@@ -228,6 +232,8 @@ def test_from_python(name: str) -> None:
     assert span.line in range(*_lines(case.function))
     assert case.python in _under_caret(caught.value)
     assert case.reason in str(caught.value)
+    assert case.mend in str(caught.value)
+    assert "^T" not in str(caught.value).splitlines()[-1]
 
 
 def _lines(function: Callable[..., Any]) -> tuple[int, int]:
@@ -243,3 +249,13 @@ def test_rank_that_is_not_small_is_refused_where_heads_are_known() -> None:
     with pytest.raises(refusals.RankTooLarge, match=r"rank 2 per token, .* against 3") as caught:
         require_low_rank(form, 3, 16)
     assert _under_caret(caught.value) == "S + k (v - S^T k)^T + q w^T"
+
+
+def test_functions_that_the_package_does_not_have_say_why() -> None:
+    with pytest.raises(AttributeError, match="a softmax is not affine in the state") as caught:
+        bole.softmax  # type: ignore[attr-defined]  # noqa: B018
+    assert isinstance(caught.value, bole.SpecError)
+    assert "bole.softmax" in _under_caret(caught.value)
+    assert not hasattr(bole, "clip")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        bole.nothing  # type: ignore[attr-defined]  # noqa: B018
