@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from boleir.ir import Recurrence
     from boleir.runtime.tuning.entry import Entry
     from boleir.runtime.tuning.keys import TuningKey
+    from boleir.runtime.tuning.preview import Preview
 
 SUMMARY = "measure which schedule is fastest on this GPU and keep it for later compilations"
 EXAMPLES = (
@@ -148,20 +149,32 @@ def dry_run(recurrence: Recurrence, keys: list[TuningKey], args: argparse.Namesp
     from boleir.runtime.tuning.preview import preview
 
     target = find_target(args.target)
-    found = [preview(recurrence, key, target, args.effort) for key in keys]
+    values = []
+    with Progress(quiet=args.quiet) as progress:
+        for number, key in enumerate(keys, 1):
+            progress.count(number, len(keys), f"{key.name}, {target.name}")
+            item = preview(recurrence, key, target, args.effort)
+            values.append(item.to_json(args.show))
+            if not args.json:
+                progress.clear()
+                print(expectation(item, args.show), flush=True)
     if args.json:
-        print_json([item.to_json(args.show) for item in found])
-        return 0
-    for item in found:
-        print(
-            f"{item.key.name}, {target.name}: {item.schedules:,} schedules, at most "
-            f"{item.most} to be tried; default {item.default.us:.1f} us predicted"
-        )
-        kinds = [(p.us, count, p.schedule.label) for p, count in item.kinds]
-        print(table(("us", "schedules", "the best of each kind (predicted)"), kinds), end="\n\n")
-        first = [(p.us, p.per_sm, p.schedule.label) for p in item.first[: args.show]]
-        print(table(("us", "per SM", "tried first"), first), end="\n\n")
+        print_json(values)
     return 0
+
+
+def expectation(item: Preview, show: int) -> str:
+    """What a tuning of one key would try, as text."""
+    kinds = [(p.us, count, p.schedule.label) for p, count in item.kinds]
+    first = [(p.us, p.per_sm, p.schedule.label) for p in item.first[:show]]
+    return "\n".join(
+        [
+            f"{item.key.name}, {item.target}: {item.schedules:,} schedules, at most "
+            f"{item.most} to be tried; default {item.default.us:.1f} us predicted",
+            table(("us", "schedules", "the best of each kind (predicted)"), kinds) + "\n",
+            table(("us", "per SM", "tried first"), first) + "\n",
+        ]
+    )
 
 
 def correlation(recurrence: Recurrence, entry: Entry, target: Target) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING, Any
 
 from boleir.codegen.schedule import Schedule
@@ -16,14 +17,20 @@ if TYPE_CHECKING:
     from boleir.runtime.tuning.entry import Outcome
 
 
+LAUNCHES = {"split": 1, "walked": 1, "staged": 2}
+"""Launches of a layer beyond the first."""
+
+_values = attrgetter(*(f.name for f in fields(Schedule)))
+_PLAIN = _values(Schedule())
+
+
 def complexity(schedule: Schedule) -> tuple[Any, ...]:
     """Smaller is simpler: fewer launches, fewer departures from the default values, then an order
     that never leaves two schedules equal."""
-    plain = Schedule()
-    departures = sum(getattr(schedule, f.name) != getattr(plain, f.name) for f in fields(Schedule))
-    launches = {"split": 1, "walked": 1, "staged": 2}.get(schedule.fusion, 0)
-    launches += schedule.gates == "prepare"
-    return launches, departures, tuple(str(value) for value in schedule.to_json().values())
+    values = _values(schedule)
+    departures = sum(map(ne, values, _PLAIN))
+    launches = LAUNCHES.get(schedule.fusion, 0) + (schedule.gates == "prepare")
+    return launches, departures, tuple(map(str, values))
 
 
 def best(outcomes: Iterable[Outcome], tie: float) -> Outcome | None:

@@ -89,6 +89,10 @@ class Prediction:
     """Programs of the last kernel that share a multiprocessor."""
 
 
+KernelTimes = dict[Work, tuple[float, int]]
+"""What `kernel_us` gave, for one target and one set of constants."""
+
+
 def predict(
     schedule: Schedule,
     plan: Plan,
@@ -96,12 +100,17 @@ def predict(
     target: Target,
     batch: int = 1,
     constants: Constants = H200,
+    known: KernelTimes | None = None,
 ) -> Prediction:
-    """How long one layer's verification takes for `batch` full requests on `target`."""
+    """How long one layer's verification takes for `batch` full requests on `target`. Kernels that
+    are in `known` are not computed again, and new ones are added."""
+    known = {} if known is None else known
     kernels: dict[str, float] = {}
     total, before, resident = 0.0, 0.0, 0
     for work in works(schedule, plan, shapes, batch):
-        us, resident = kernel_us(work, target, constants)
+        if work not in known:
+            known[work] = kernel_us(work, target, constants)
+        us, resident = known[work]
         joined, pdl = schedule.fusion == "joined", target.pdl and schedule.pdl
         early = work.kernel == "values" and schedule.folds and (joined or pdl)
         total += us - (min(before, us, constants.overlap) if early else 0.0)

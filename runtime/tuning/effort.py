@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from boleir.codegen.schedule import Schedule
 
@@ -35,6 +36,10 @@ FINE = ("registers", "stages", "commit", "prefetch", "path_sum")
 KIND = ("fusion", "solver", "gates")
 """Fields that make schedules different in kind: the model may be wrong about a whole kind."""
 
+kind_of = attrgetter(*KIND)
+"""The kind of a schedule."""
+_coarsely = attrgetter(*(f.name for f in fields(Schedule) if f.name not in FINE))
+
 
 def first_candidates(
     ranked: Sequence[Schedule], count: int, seeds: Iterable[Schedule] = ()
@@ -46,9 +51,9 @@ def first_candidates(
     ranked = _coarse(ranked)
     for schedule in ranked[: max(1, (count - len(chosen)) // 2)]:
         chosen[schedule] = None
-    kinds: dict[tuple[str, ...], list[Schedule]] = {}
+    kinds: dict[object, list[Schedule]] = {}
     for schedule in ranked:
-        kinds.setdefault(tuple(getattr(schedule, name) for name in KIND), []).append(schedule)
+        kinds.setdefault(kind_of(schedule), []).append(schedule)
     queues = [[s for s in kind if s not in chosen] for kind in kinds.values()]
     depth = 0
     while len(chosen) < count and any(depth < len(queue) for queue in queues):
@@ -61,8 +66,7 @@ def first_candidates(
 
 def _coarse(ranked: Sequence[Schedule]) -> list[Schedule]:
     """The first of each group that agrees in all but the `FINE` fields."""
-    names = [f.name for f in fields(Schedule) if f.name not in FINE]
-    first: dict[tuple[object, ...], Schedule] = {}
+    first: dict[object, Schedule] = {}
     for schedule in ranked:
-        first.setdefault(tuple(getattr(schedule, name) for name in names), schedule)
+        first.setdefault(_coarsely(schedule), schedule)
     return list(first.values())

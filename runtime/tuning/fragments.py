@@ -109,6 +109,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "b_k": powers(32, 128, 128),
     "node_block": powers(16, 64, 64),
     "gates": choice(GATES),
+    "precision": choice(("fp32",)),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
     "orientation": choice(ORIENTATIONS, _free),
@@ -118,6 +119,5 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "factor_registers": choice((0,)),
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),
-    "precision": choice(("fp32",)),
 }
 """In the order in which they are decided; `pdl` follows from the target."""

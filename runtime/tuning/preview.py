@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from boleir.codegen.schedule import Schedule, default_schedule
 from boleir.codegen.targets import Target
 from boleir.runtime.tuning.autotune import space_of
-from boleir.runtime.tuning.choice import complexity
-from boleir.runtime.tuning.cost_model import predict
-from boleir.runtime.tuning.effort import EFFORT_LEVELS, KIND, first_candidates
+from boleir.runtime.tuning.effort import EFFORT_LEVELS, first_candidates, kind_of
 from boleir.runtime.tuning.keys import TuningKey
+from boleir.runtime.tuning.predictions import Predictions
 
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
@@ -68,25 +67,25 @@ class Preview:
 def preview(recurrence: Recurrence, key: TuningKey, target: Target, effort: str) -> Preview:
     """Predict the whole space of a key. Raises as `space_of` does."""
     space, level = space_of(recurrence, key, target), EFFORT_LEVELS[effort]
+    predict = Predictions(space.plan, space.shapes, target, key.batch)
 
     def predicted(schedule: Schedule) -> Predicted:
-        found = predict(schedule, space.plan, space.shapes, target, key.batch)
+        found = predict(schedule)
         return Predicted(schedule, found.us, found.kernels, found.occupancy)
 
-    points = sorted(map(predicted, space), key=lambda p: (p.us, complexity(p.schedule)))
-    known = {point.schedule: point for point in points}
+    points = predict.best_first(space)
     default = space.finished(default_schedule(space.plan, space.shapes, key.batch))
-    kinds: dict[tuple[str, ...], list[Predicted]] = {}
+    kinds: dict[Any, list[Schedule]] = {}
     for point in points:
-        kinds.setdefault(tuple(getattr(point.schedule, name) for name in KIND), []).append(point)
+        kinds.setdefault(kind_of(point), []).append(point)
     seeds = [default] if default in space else []
-    chosen = first_candidates([point.schedule for point in points], level.first, seeds)
+    chosen = first_candidates(points, level.first, seeds)
     return Preview(
         key,
         target.name,
         len(points),
         level.most,
-        known.get(default) or predicted(default),
-        tuple((group[0], len(group)) for group in kinds.values()),
-        tuple(known.get(schedule) or predicted(schedule) for schedule in chosen),
+        predicted(default),
+        tuple((predicted(group[0]), len(group)) for group in kinds.values()),
+        tuple(map(predicted, chosen)),
     )

@@ -13,10 +13,10 @@ from boleir.codegen.artifact import Artifact
 from boleir.codegen.schedule import Schedule
 from boleir.errors import BoleirError
 from boleir.runtime.tuning.candidates import Candidate, Compiler
-from boleir.runtime.tuning.choice import best, complexity
-from boleir.runtime.tuning.cost_model import predict
+from boleir.runtime.tuning.choice import best
 from boleir.runtime.tuning.effort import Effort, first_candidates
 from boleir.runtime.tuning.entry import Entry, Outcome
+from boleir.runtime.tuning.predictions import Predictions
 from boleir.runtime.tuning.progress import Say, line
 from boleir.runtime.tuning.space import Space
 from boleir.runtime.tuning.store import Store
@@ -40,7 +40,11 @@ class Search:
     seeds: Sequence[Schedule] = ()
     """Tried first, whatever the model thinks of them."""
     say: Say = lambda _: None
-    predicted: dict[Schedule, float] = field(default_factory=dict)
+    predict: Predictions = field(init=False)
+
+    def __post_init__(self) -> None:
+        space, batch = self.space, self.entry.key.batch
+        self.predict = Predictions(space.plan, space.shapes, space.target, batch)
 
     def run(self) -> Entry:
         """Try what the effort allows and return all that is known then."""
@@ -55,15 +59,7 @@ class Search:
 
     def ranked(self) -> list[Schedule]:
         """The whole space, best predicted first, the simpler of equal ones before the other."""
-        return sorted(self.space, key=lambda point: (self.prediction(point), complexity(point)))
-
-    def prediction(self, schedule: Schedule) -> float:
-        """Microseconds by the cost model."""
-        if schedule not in self.predicted:
-            space, batch = self.space, self.entry.key.batch
-            found = predict(schedule, space.plan, space.shapes, space.target, batch)
-            self.predicted[schedule] = found.us
-        return self.predicted[schedule]
+        return self.predict.best_first(self.space)
 
     def _around_best(self) -> list[Schedule]:
         """Untried neighbours of the fastest schedule, best predicted first."""
@@ -72,7 +68,7 @@ class Search:
             return []
         tried = {outcome.schedule for outcome in self.entry.outcomes}
         around = [s for s in self.space.neighbours(found.schedule) if s not in tried]
-        return sorted(around, key=self.prediction)[: self.effort.neighbours]
+        return sorted(around, key=lambda s: self.predict(s).us)[: self.effort.neighbours]
 
     def _try(self, schedules: Sequence[Schedule]) -> None:
         candidates = []

@@ -2,9 +2,10 @@
 
 Those there are today come from no tuning: they are default schedules, with the times that the
 benchmarks saw. They keep those schedules should the defaults change, and mode `tune` measures
-their keys as if they were not there. They were made with one release of Triton and are used for
-that release only; the assembler, which comes with Triton, is not compared. What the user's own
-store holds goes before them.
+their keys as if they were not there.
+
+They were made with one release of Triton and are used for that release only; the assembler, which
+comes with Triton, is not compared. What the user's own store holds goes before them.
 """
 
 from __future__ import annotations

@@ -23,6 +23,10 @@ from boleir.runtime.tuning.fragments import FRAGMENTS, Fragment
 LAST_LIMITED = "gates"
 """After this field, most of what makes a schedule impossible has been decided."""
 
+FREE = ("registers", "factor_warps", "factor_registers", "prefetch", "path_sum")
+"""Fields that may have any of their values, wherever they matter: whether a kernel exists and fits
+is decided by the others, and once for all values of these."""
+
 SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
@@ -38,7 +42,7 @@ class Space:
 
     def __iter__(self) -> Iterator[Schedule]:
         """Every point once, lazily, in the order of the fragments."""
-        yield from self._decide({}, list(self.fragments.items()))
+        yield from self._decide({"pdl": self.target.pdl}, list(self.fragments.items()), {})
 
     def __contains__(self, schedule: Schedule) -> bool:
         """Whether a correct kernel exists that this GPU has the resources for."""
@@ -50,25 +54,41 @@ class Space:
         return True
 
     def _decide(
-        self, chosen: dict[str, Any], undecided: list[tuple[str, Fragment]]
+        self,
+        chosen: dict[str, Any],
+        undecided: list[tuple[str, Fragment]],
+        known: dict[tuple[Any, ...], bool],
     ) -> Iterator[Schedule]:
+        """The points that agree with `chosen`; `known` is what was found out about their limits."""
         if not undecided:
-            schedule = self.finished(Schedule(**chosen))
-            if schedule in self:
-                yield schedule
+            yield Schedule(**chosen)
             return
         (name, fragment), *later = undecided
+        last = name not in FREE and all(other in FREE for other, _ in later)
         for value in self._options(name, fragment, chosen):
             chosen[name] = value
-            if name != LAST_LIMITED or self._possible(chosen):
-                yield from self._decide(chosen, later)
+            if (name != LAST_LIMITED or self._possible(chosen)) and (
+                not last or self._allowed(chosen, known)
+            ):
+                yield from self._decide(chosen, later, known)
             del chosen[name]
 
-    def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> Iterator[Any]:
-        bound = padded(getattr(self.shapes, SIZES[name])) if name in SIZES else None
-        for value in fragment.options(chosen, self.shapes):
-            if bound is None or value <= bound:
-                yield value
+    def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
+        return self._within(name, fragment.options(chosen, self.shapes))
+
+    def _within(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values of a field that its bound allows; the bound itself where it is below all."""
+        if name not in SIZES:
+            return values
+        bound = padded(getattr(self.shapes, SIZES[name]))
+        return tuple(value for value in values if value <= bound) or (bound,)
+
+    def _allowed(self, chosen: Mapping[str, Any], known: dict[tuple[Any, ...], bool]) -> bool:
+        """Whether the points are in the space, once all but `FREE` fields are decided."""
+        limits = tuple([value for name, value in chosen.items() if name not in FREE])
+        if limits not in known:
+            known[limits] = Schedule(**chosen) in self
+        return known[limits]
 
     def _possible(self, chosen: Mapping[str, Any]) -> bool:
         """Whether anything can still come of the fields so far: whole branches end here."""
@@ -95,8 +115,11 @@ class Space:
     def random(self, rng: random.Random, tries: int = 1000) -> Schedule | None:
         """A point by chance; None if none was met in `tries` throws."""
         for _ in range(tries):
-            thrown = Schedule(**{name: part.random(rng) for name, part in self.fragments.items()})
-            point = self.canonical(thrown)
+            thrown = {
+                name: rng.choice(self._within(name, part.values))
+                for name, part in self.fragments.items()
+            }
+            point = self.canonical(Schedule(**thrown))
             if point in self:
                 return point
         return None
