@@ -32,6 +32,7 @@ class WorkerProcess:
     """
 
     def __init__(self, module: str, environment: Callable[[Path], Mapping[str, str]]) -> None:
+        self._nonsense: str | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="boleir-")
         scratch = Path(self._folder.name)
         self._log = (scratch / "log").open("w+b")
@@ -46,14 +47,22 @@ class WorkerProcess:
         )
 
     def ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """The answer; raises `TimeoutError` or `EOFError` (the process died)."""
+        """The answer; raises `TimeoutError` or `EOFError` (the process died, or what it says is no
+        answer)."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise EOFError from None
-        answer: dict[str, Any] = json.loads(self._read_line(timeout))
+        line = self._read_line(timeout)
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            self._nonsense = line[:80].decode(errors="replace").strip()
+            raise EOFError
         return answer
 
     def _read_line(self, timeout: float) -> bytes:
@@ -73,7 +82,12 @@ class WorkerProcess:
 
     def last_words(self) -> str:
         """How a process that died ended, and the line of its log that says why, if one does."""
-        code = self._process.wait(timeout=5)
+        if self._nonsense is not None:
+            return f"its answer was {self._nonsense!r}"
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "it no longer answers"
         how = f"exit status {code}" if code >= 0 else signal.Signals(-code).name
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - 20000))

@@ -17,7 +17,7 @@ from boleir.codegen.kernel_spec import CompiledKernel, Job
 from boleir.codegen.offline import CompilePool
 from boleir.codegen.schedule import Schedule
 from boleir.codegen.targets import Target
-from boleir.errors import BoleirError
+from boleir.errors import BoleirError, CompileError
 
 if TYPE_CHECKING:
     from boleir.codegen.pipeline import Lowered
@@ -160,6 +160,8 @@ class ParallelCompiler:
             return assemble([(candidate.lowered, target)], pool=self._pool)
         except BoleirError as error:
             return error
+        except Exception as error:  # whatever becomes of one candidate, the others go on
+            return CompileError(f"internal error: {type(error).__name__}: {error}")
 
     def close(self) -> None:
         """See `Compiler.close`."""

@@ -23,7 +23,7 @@ from boleir.runtime.tuning.store import Store
 from boleir.runtime.tuning.timer import Timer
 
 Lower = Callable[[Schedule], Candidate]
-"""Emits the kernels of a schedule. Raises `BoleirError`."""
+"""Emits the kernels of a schedule, or raises why it cannot."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Search:
         for schedule in schedules:
             try:
                 candidate = self.lower(schedule)
-            except BoleirError as error:
+            except Exception as error:  # a mistake in an emitter costs its own candidates only
                 self._keep(Outcome(schedule, "", failure=_reason("not emitted", error)))
                 continue
             if self.entry.known(schedule, candidate.source) is None:
@@ -101,5 +101,8 @@ class Search:
         self.store.save(self.entry)
 
 
-def _reason(what: str, error: BoleirError) -> str:
-    return f"{what}: {' '.join(error.message.split())[:300]}"
+def _reason(what: str, error: Exception) -> str:
+    text = f"internal error: {type(error).__name__}: {error}"
+    if isinstance(error, BoleirError):
+        text = error.message
+    return f"{what}: {' '.join(text.split())[:300]}"

@@ -28,6 +28,20 @@ class Measured:
     failure: str | None = None
 
 
+def measured(answer: Mapping[str, Any]) -> Measured:
+    """What a worker has answered; whatever is no time, error or reason is itself a failure."""
+    us, error, failure = (answer.get(name) for name in ("us", "error", "failure"))
+    real = all(value is None or _is_real(value) for value in (us, error))
+    if not real or not isinstance(failure, str | None):
+        return Measured(failure=f"the measuring process answered {str(dict(answer))[:120]}")
+    return Measured(us, error, failure)
+
+
+def _is_real(value: object) -> bool:
+    """A finite number that is not negative."""
+    return type(value) in (int, float) and 0 <= value < float("inf")  # type: ignore[operator]
+
+
 class Timer(Protocol):
     """Checks and times compiled kernels, one after the other; tests provide their own."""
 
@@ -55,6 +69,13 @@ class WorkerTimer:
 
     def measure(self, artifact: Artifact, key: TuningKey, policy: Policy) -> Measured:
         """See `Timer.measure`."""
+        try:
+            return self._measure(artifact, key, policy)
+        except OSError as error:  # a full disk, no more processes, a folder that is gone
+            self.close()
+            return Measured(failure=f"it could not be measured: {error.strerror or error}")
+
+    def _measure(self, artifact: Artifact, key: TuningKey, policy: Policy) -> Measured:
         failure = self._open(key, policy)
         if failure is not None:
             return Measured(failure=failure)
@@ -65,7 +86,7 @@ class WorkerTimer:
             return Measured(failure=answer)
         if answer.get("poisoned"):
             self.close()  # after an illegal access, every later call in that process would fail
-        return Measured(answer.get("us"), answer.get("error"), answer.get("failure"))
+        return measured(answer)
 
     def _open(self, key: TuningKey, policy: Policy) -> str | None:
         """Have a process that is prepared for this key; the reason if there cannot be one."""
@@ -90,7 +111,7 @@ class WorkerTimer:
         except TimeoutError:
             self.close()
             return f"no result after {timeout:g} s"
-        except (EOFError, ValueError):
+        except EOFError:
             words = self._process.last_words()
             self.close()
             return f"the process died ({words})"

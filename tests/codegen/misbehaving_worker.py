@@ -26,6 +26,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             time.sleep(600)
         case "spawn":
             return {"value": subprocess.Popen(["sleep", "600"]).pid}
+        case "list":
+            return [request["value"]]  # type: ignore[return-value]
         case "folder":
             return {"value": sys.argv[1]}
     return {"value": request["value"]}

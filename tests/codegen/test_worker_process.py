@@ -43,6 +43,12 @@ def test_a_crash_is_told_with_its_signal_and_reason(worker: WorkerProcess) -> No
         worker.ask({"do": "echo", "value": 1}, 120)
 
 
+def test_an_answer_that_is_no_object_is_none(worker: WorkerProcess) -> None:
+    with pytest.raises(EOFError):
+        worker.ask({"do": "list", "value": 1}, 120)
+    assert worker.last_words() == "its answer was '[1]'"
+
+
 def test_an_exit_is_told_with_its_status(worker: WorkerProcess) -> None:
     with pytest.raises(EOFError):
         worker.ask({"do": "exit"}, 120)

@@ -25,6 +25,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     match manifest["name"]:
         case "wrong":
             return {"failure": "wrong output: error 1.0e+00", "error": 1.0}
+        case "list":
+            return [1]  # type: ignore[return-value]
+        case "text":
+            return {"us": "fast", "error": 1e-6}
+        case "infinite":
+            return {"us": float("inf")}
         case "hang":
             time.sleep(60)
         case "crash":

@@ -339,6 +339,36 @@ def test_a_candidate_that_does_not_compile_leaves_its_error(
     assert isinstance(found[16], CompileError)
 
 
+def test_a_mistake_in_an_emitter_costs_its_candidates_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from boleir.codegen import pipeline
+
+    real = pipeline.lower
+
+    def wrong(*arguments: Any, schedule: Schedule, **options: Any) -> Any:
+        if schedule.fusion == "fused":
+            raise KeyError("no such tile")
+        return real(*arguments, schedule=schedule, **options)
+
+    monkeypatch.setattr(pipeline, "lower", wrong)
+    found = run(tmp_path, FakeTimer(smooth))
+    failed = {o.failure for o in found.outcomes if o.schedule.fusion == "fused"}
+    assert failed == {"not emitted: internal error: KeyError: 'no such tile'"}
+    assert found.chosen is not None and found.chosen.fusion != "fused"
+
+
+def test_a_mistake_after_the_compiler_leaves_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any, **__: Any) -> None:
+        raise KeyError("parameters")
+
+    monkeypatch.setattr("boleir.runtime.tuning.candidates.assemble", wrong)
+    (item,) = candidates(Schedule(b_v=32, node_block=16))
+    ((_, result),) = ParallelCompiler(1).compile([item], SM_90)
+    assert isinstance(result, CompileError)
+    assert "KeyError" in result.message
+
+
 def test_a_real_candidate_compiles_without_a_gpu() -> None:
     compiler = ParallelCompiler(2)
     try:

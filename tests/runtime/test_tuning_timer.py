@@ -65,6 +65,7 @@ def test_one_process_serves_many_candidates(timer: WorkerTimer, starts: Path) ->
         ("crash", "SIGABRT: CUDA error: illegal memory access"),
         ("poison", "RuntimeError: illegal memory access"),
         ("leave", "exit status 7"),
+        ("list", "its answer was '[1]'"),
     ],
 )
 def test_after_an_accident_the_next_candidate_gets_a_new_process(
@@ -77,6 +78,25 @@ def test_after_an_accident_the_next_candidate_gets_a_new_process(
     assert timer.measure(named("good"), key(), POLICY).us == 5.5
     processes = {line.split()[0] for line in starts.read_text().splitlines()}
     assert len(processes) == 2
+
+
+@pytest.mark.parametrize("name", ["text", "infinite"])
+def test_what_is_no_time_is_a_failure(timer: WorkerTimer, name: str) -> None:
+    found = timer.measure(named(name), key(), POLICY)
+    assert (found.us, found.error) == (None, None)
+    assert found.failure is not None and "process answered" in found.failure
+    assert timer.measure(named("good"), key(), POLICY).us == 5.5
+
+
+def test_trouble_with_files_is_a_failure(
+    timer: WorkerTimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("boleir.runtime.tuning.timer.write", full)
+    found = timer.measure(named("good"), key(), POLICY)
+    assert found == Measured(failure="it could not be measured: No space left on device")
 
 
 def test_a_process_that_cannot_begin_is_a_reason(
