@@ -37,9 +37,9 @@ from boleir.codegen.targets import Target, target
 from boleir.library import resolve
 from boleir.runtime.tuning.autotune import space_of
 from boleir.runtime.tuning.candidates import kernel_digest
-from boleir.runtime.tuning.cost_model import predict
 from boleir.runtime.tuning.effort import EFFORT_LEVELS, first_candidates
 from boleir.runtime.tuning.keys import key_of
+from boleir.runtime.tuning.predictions import Predictions
 
 RESULT = Path(__file__).parent / "results" / "compile-time.json"
 FORMAT = 2
@@ -109,7 +109,7 @@ def tuning(name: str, row: Row, wanted: Target, phases: Phases, every: int) -> d
     assert key is not None
     started = time.perf_counter()
     space = space_of(recurrence, key, wanted)
-    ranked = sorted(space, key=lambda s: predict(s, space.plan, space.shapes, wanted, key.batch).us)
+    ranked = Predictions(space.plan, space.shapes, wanted, key.batch).best_first(space)
     ranking = time.perf_counter() - started
     effort = EFFORT_LEVELS["default"]
     seed = default_schedule(space.plan, space.shapes, key.batch)

@@ -44,7 +44,12 @@ def _median(entry: Mapping[str, Any], stage: str) -> float | None:
     return None if timing is None else float(timing["median"])
 
 
-def read_reports(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Result files that have cases, oldest name first."""
+def read_results(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Result files of any kind, oldest name first."""
     found = [json.loads(path.read_text()) for path in sorted(files)]
-    return [report for report in found if isinstance(report, dict) and report.get("cases")]
+    return [report for report in found if isinstance(report, dict)]
+
+
+def read_reports(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Those that have cases."""
+    return [report for report in read_results(files) if report.get("cases")]

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reading import OURS, RESULTS, SERIAL, Reports, floors, read_reports, times
+from benchmarks import limits
+from benchmarks.reading import OURS, RESULTS, SERIAL, Reports, floors, read_results, times
 from benchmarks.serving_shapes import (
     CHAIN_ROWS,
     LINEAR_LAYERS_PER_MODEL,
@@ -65,7 +66,7 @@ def _ratios(reports: Reports, mode: str, stage: str, batch: int) -> list[float]:
 
 
 def _footprints(reports: Reports) -> list[Mapping[str, Any]]:
-    return [c for r in reports for c in r["cases"] if "bytes_per_node" in c]
+    return [c for r in reports for c in r.get("cases", ()) if "bytes_per_node" in c]
 
 
 def _bytes(reports: Reports) -> str:
@@ -124,7 +125,7 @@ def targets(reports: Reports) -> str:
     kda = [times(reports, "core", subject, "verify", kind="kda") for subject in (OURS, SERIAL)]
     for row, wanted in ((Row(1, 64, 8), 8.0), (Row(16, 64, 8), 12.0)):
         lines.append(_at_least("KDA core vs SGLang serial", row, wanted, *kda))
-    return grid(head, lines)
+    return grid(head, [*lines, *limits.lines(reports)])
 
 
 def _best(reports: Reports, subjects: Sequence[str]) -> dict[Row, float]:
@@ -184,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split(":")[0])
     parser.add_argument("files", nargs="*", type=Path, help="result files (default: all committed)")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    reports = read_reports(options.files or RESULTS.glob("*.json"))
+    reports = read_results(options.files or RESULTS.glob("*.json"))
     print(paper_tables(reports), targets(reports), sep="\n\n")
     return 0
 

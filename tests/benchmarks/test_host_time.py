@@ -29,7 +29,9 @@ def test_host_time_of_a_layer(
     assert "| three launches |" in capsys.readouterr().out
 
 
-def test_the_committed_result_is_below_ten_microseconds() -> None:
+def test_boleirs_own_share_without_the_driver_is_below_ten_microseconds() -> None:
+    """The committed result leaves out the driver's own time: a layer as a whole took 11 to 30 µs of
+    the host where it was measured with one, which misses the target of 10."""
     found = json.loads(host_time.RESULT.read_text())
     assert "stand-in" in found["what"]
     for row in found["rows"]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import footprint, plots, report
-from benchmarks.reading import RESULTS, read_reports
+from benchmarks.reading import RESULTS, read_reports, read_results
 from benchmarks.serving_shapes import (
     BATCH_ROWS,
     DEPTH_ROWS,
@@ -61,6 +61,62 @@ def test_targets_are_decided_by_what_was_measured() -> None:
     assert "| 1.00x | yes |" in line(report.targets(both), "decoded token", "1x16x7")
     kda = stub((Row(1, 64, 8),), kind="kda", boleir=10.0, sglang=90.0)
     assert "| 9.0x | yes |" in line(report.targets([kda]), "KDA", "1x64x8")
+
+
+def test_cliffs_are_found_and_their_absence_too() -> None:
+    text = report.targets([stub((Row(1, 64, 7), Row(1, 65, 7), Row(16, 64, 8)), boleir=5.0)])
+    assert "| 1x | yes |" in line(text, "one node more", "1x64 to 1x65")
+    assert "not measured" in line(text, "one node more", "16x64 to 16x65")
+    slow = stub((Row(1, 65, 7), Row(32, 64, 8)), boleir=11.0)
+    both = [stub((Row(1, 64, 7), Row(16, 64, 8)), boleir=5.0), slow]
+    assert "| 2.2x | no |" in line(report.targets(both), "1x64 to 1x65")
+    assert "| 2.2x | no |" in line(report.targets(both), "twice the requests", "16x64 to 32x64")
+
+
+def test_launches_host_time_and_waiting_are_judged() -> None:
+    def variant(row: str, *kernels: str) -> dict[str, Any]:
+        times = dict.fromkeys((*kernels, "commit", "topology"), 1.0)
+        own = {"recurrence": "gdn", "row": row, "kernel_seconds": times, "seconds": 3.5}
+        return {**own, "load_ms": 1.0, "first_load_ms": 60.0}
+
+    compiled = {
+        "import_seconds": 0.2,
+        "variants": [
+            variant("1x16x5", "verify"),
+            variant("16x64x8", "prepare", "factors", "values"),
+        ],
+        "tuning": [{"key": "a key", "estimated_compile_seconds": 20.0, "ranking_seconds": 2.0}],
+    }
+    trees = stub((Row(1, 16, 5),), boleir=5.0)
+    trees["cases"][0]["subjects"]["boleir"]["host"] = 12.0
+    text = report.targets([trees, compiled])
+    assert "| <= 1 | 1 | yes |" in line(text, "launches per layer, gdn", "1x16x5")
+    assert "| <= 2 | 3 | no |" in line(text, "launches per layer, gdn", "16x64x8")
+    assert "| 12 us | no |" in line(text, "host time of a layer", "1x16x5")
+    assert "not measured" in line(text, "host time of a layer", "16x64x8")
+    assert "| 0.2 s | yes |" in line(text, "import boleir")
+    assert "| 3.5 s | no |" in line(text, "compile one variant", "1x16x5")
+    assert "| 60 ms | no |" in line(text, "load a variant", "16x64x8")
+    assert line(text, "autotune").endswith("22 s of compiling, estimated; timing not measured |  |")
+
+
+def test_bytes_per_node_are_judged_for_both_commits() -> None:
+    text = report.targets([footprint.report("x")])
+    assert "| yes |" in line(text, "bytes per node, commit replay", ">= 160x")
+    assert "| no |" in line(text, "bytes per node, commit factors", ">= 99x")
+
+
+def test_the_documents_tell_of_every_cliff_and_launch_too_many() -> None:
+    """What the committed results miss must not be silent in the text beside them."""
+    text = report.targets(read_results(RESULTS.glob("*.json")))
+    told = " ".join((RESULTS.parents[1] / "README.md").read_text().split())
+    told += " ".join((RESULTS.parent / "README.md").read_text().split())
+    missed = [x for x in text.splitlines() if "one node more" in x and x.endswith("| no |")]
+    for cliff in missed:
+        few, more = (part.split("x")[1].strip() for part in cliff.split("|")[2].split(" to "))
+        assert f"{few} to {more} nodes" in told, cliff
+    if any("launches" in x and x.endswith("| 3 | no |") for x in text.splitlines()):
+        assert "three launches per layer and round" in told
 
 
 def test_wrong_results_reach_no_target() -> None:
