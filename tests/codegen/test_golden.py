@@ -1,8 +1,10 @@
-"""Emitted modules, word for word. After a change on purpose: `pytest --update-golden`, and read the
-difference."""
+"""Emitted modules, word for word, each in a folder with a file per kernel. After a change on
+purpose: `pytest --update-golden`, and read the difference."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,13 +54,41 @@ def test_emitted_modules_are_as_expected(name: str, request: pytest.FixtureReque
     recurrence, shapes = MODULES[name]
     made = boleir.parse(TEXTS[recurrence]) if recurrence in TEXTS else boleir.load(recurrence)
     text = lower(made, shapes, schedule=SCHEDULES.get(name), target=target("sm_90")).text
-    path = GOLDEN / f"{name}.py"
+    parts, folder = in_parts(text), GOLDEN / name
     if request.config.getoption("--update-golden"):
-        GOLDEN.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert path.exists(), "run pytest --update-golden"
-    assert text == path.read_text(), f"{path.name} differs; --update-golden if that is meant"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for part, lines in parts.items():
+            (folder / f"{part}.py").write_text(lines)
+    assert folder.is_dir(), "run pytest --update-golden"
+    for part, lines in parts.items():
+        path = folder / f"{part}.py"
+        assert path.exists(), f"{name} has a new part {part}; --update-golden if that is meant"
+        assert lines == path.read_text(), f"{name}/{part} differs; --update-golden if that is meant"
+    assert {path.stem for path in folder.iterdir()} == set(parts)
 
 
-def test_every_golden_file_is_tested() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.py")} == set(MODULES)
+def in_parts(text: str) -> dict[str, str]:
+    """A module as it is kept: what stands before the kernels under `module`, then each of them by
+    name."""
+    head, *functions = re.split(r"(?m)^(?=@triton\.jit\n)", text)
+    return {"module": head} | {re.findall(r"def (\w+)\(", x)[0]: x for x in functions}
+
+
+def test_parts_make_up_the_module() -> None:
+    text = lower(boleir.load("gated_oja"), MODULES["gated_oja_64"][1]).text
+    parts = in_parts(text)
+    assert "".join(parts.values()) == text
+    assert [*parts] == [
+        "module",
+        "precise_exp",
+        "prepare",
+        "factors",
+        "unknowns",
+        "values",
+        "commit",
+    ]
+
+
+def test_every_golden_folder_is_tested() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(MODULES)

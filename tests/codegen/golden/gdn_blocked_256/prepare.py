@@ -1,0 +1,218 @@
+@triton.jit
+def prepare(
+    cu_nodes, a, a_stride, b, b_stride, capacity, rows, A_log, dt_bias, ancestors, conv_weight, slots, window,
+    window_stride, q, k, q_stride, k_stride, passing, mixed, near, v, v_stride,
+):
+    """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
+    program = tl.program_id(0)
+    task = program % 332
+    request = program // 332
+    tl.extra.cuda.gdc_wait()
+    # after the wait: a kernel that starts early knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
+    start = tl.load(cu_nodes + request)
+    count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
+    first = start.to(tl.int64)
+    if task < 12:
+        # row scalars, sums along the paths of some value heads
+        unit = task
+        node = tl.arange(0, 256)
+        inside = node < count
+        row = first + node
+        head = unit
+        a_rows = a + first * a_stride + head
+        a_step = a_stride.to(tl.int32)
+        a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
+        b_rows = b + first * b_stride + head
+        b_step = b_stride.to(tl.int32)
+        b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+        # beta: gdn.bole:13
+        beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
+        tl.store(rows + head * capacity + row, beta, mask=inside)
+        # log-decay g, and c its sum over the path: gdn.bole:12
+        A_log_head = tl.load(A_log + head)
+        exp_A_log = tl.exp(A_log_head)
+        dt_bias_head = tl.load(dt_bias + head)
+        softplus_argument = a_row + dt_bias_head
+        softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
+        g = tl.where(g < -4096.0, -4096.0, g)
+        c = tl.floor(g * 8.0 + 0.5) * 0.125
+        c_rest = g - c
+        # without the bit below the highest, rounding to a float keeps the exponent
+        own = 1 << (node & 63).to(tl.int64)
+        left_0 = (tl.load(ancestors + (first + node) * 4 + 0, mask=inside, other=0)
+            & ~tl.where(node // 64 == 0, own, 0))
+        parent = tl.where(left_0 != 0,
+            tl.where(left_0 < 0, 63, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
+            bitcast=True) >> 23) - 127), -1)
+        left_1 = (tl.load(ancestors + (first + node) * 4 + 1, mask=inside, other=0)
+            & ~tl.where(node // 64 == 1, own, 0))
+        parent = tl.where(left_1 != 0,
+            tl.where(left_1 < 0, 127,
+            ((left_1 & ~(left_1 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 63), parent)
+        left_2 = (tl.load(ancestors + (first + node) * 4 + 2, mask=inside, other=0)
+            & ~tl.where(node // 64 == 2, own, 0))
+        parent = tl.where(left_2 != 0,
+            tl.where(left_2 < 0, 191,
+            ((left_2 & ~(left_2 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) + 1), parent)
+        left_3 = (tl.load(ancestors + (first + node) * 4 + 3, mask=inside, other=0)
+            & ~tl.where(node // 64 == 3, own, 0))
+        parent = tl.where(left_3 != 0,
+            tl.where(left_3 < 0, 255,
+            ((left_3 & ~(left_3 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) + 65), parent)
+        link = tl.where(parent < 0, -1, parent)
+        for _ in tl.static_range(4):
+            linked = link >= 0
+            end = tl.maximum(link, 0)
+            c = c + tl.where(linked, tl.gather(c, end, axis=0), 0.0)
+            c_rest = c_rest + tl.where(linked, tl.gather(c_rest, end, axis=0), 0.0)
+            link = tl.where(linked, tl.gather(link, end, axis=0), -1)
+        tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
+        tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
+        tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
+    if (task >= 12) & (task < 140):
+        # q, k: convolution, then silu
+        unit = (task - 12) % 8
+        node = (task - 12) // 8 * 16 + tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        head = unit - tl.where(unit < 4, 0, 4)
+        channel = tl.arange(0, 128)
+        packed = unit * 96
+        live = channel < 96
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap, mask=live[:, None], other=0.0).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=live[:, None] & (tap < 3), other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=live[:, None] & (tap < 2), other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=live[:, None] & (tap < 1), other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        source = tl.multiple_of(tl.where(unit < 4, q, k), 16)
+        source_stride = tl.multiple_of(tl.where(unit < 4, q_stride, k_stride), 16)
+        from_rows = source + first * source_stride + head * 96
+        from_step = source_stride.to(tl.int32)
+        stored_in = tl.multiple_of(tl.where(unit < 4, passing, mixed), 16)
+        stored_step = tl.multiple_of(tl.where(unit < 4, PASSING_CHANNELS, KEPT_CHANNELS), 16)
+        column = 0
+        to_rows = stored_in + first * stored_step + column + head * 96
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]),
+            mask=inside[:, None] & live[None, :], other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None] & live[None, :], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None] & live[None, :], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None] & live[None, :], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(passing.dtype.element_ty)
+        tl.store(to_rows + ((node * stored_step)[:, None] + channel[None, :]), stored,
+            mask=inside[:, None] & live[None, :])
+        if unit < 4:
+            value = stored.to(tl.float32)
+            # norm_q: gdn.bole:10
+            square_q = tl.sum(value * value, axis=1)
+            norm_q = tl.rsqrt(square_q + 1e-06)
+            tl.store(rows + (2 * VALUE_HEADS + head) * capacity + row, norm_q, mask=inside)
+        if unit >= 4:
+            value = stored.to(tl.float32)
+            # norm_k: gdn.bole:11
+            square_k = tl.sum(value * value, axis=1)
+            norm_k = tl.rsqrt(square_k + 1e-06)
+            tl.store(rows + (VALUE_HEADS + head) * capacity + row, norm_k, mask=inside)
+    if (task >= 140) & (task < 332):
+        # v: convolution, then silu
+        unit = (task - 140) % 12
+        node = (task - 140) // 12 * 16 + tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        head = unit
+        channel = tl.arange(0, 64)
+        packed = 768 + unit * 60
+        live = channel < 60
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap, mask=live[:, None], other=0.0).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=live[:, None] & (tap < 3), other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=live[:, None] & (tap < 2), other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=live[:, None] & (tap < 1), other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        source = v
+        source_stride = v_stride
+        from_rows = source + first * source_stride + head * 60
+        from_step = source_stride.to(tl.int32)
+        stored_in = mixed
+        stored_step = KEPT_CHANNELS
+        column = 384
+        to_rows = stored_in + first * stored_step + column + head * 60
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]),
+            mask=inside[:, None] & live[None, :], other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None] & live[None, :], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None] & live[None, :], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None] & live[None, :], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(mixed.dtype.element_ty)
+        tl.store(to_rows + ((node * stored_step)[:, None] + channel[None, :]), stored,
+            mask=inside[:, None] & live[None, :])
+        value = stored.to(tl.float32)
+        guard_v = tl.sum(value * value, axis=1)
+        tl.store(rows + (3 * VALUE_HEADS + head) * capacity + row, guard_v, mask=inside)
+
+

@@ -1,0 +1,139 @@
+@triton.jit
+def prepare(
+    cu_nodes, a, a_stride, b, b_stride, capacity, rows, A_log, dt_bias, ancestors, conv_weight, slots, window,
+    window_stride, q, k, v, q_stride, k_stride, v_stride, passing, mixed, near,
+):
+    """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
+    program = tl.program_id(0)
+    task = program % 68
+    request = program // 68
+    tl.extra.cuda.gdc_wait()
+    # after the wait: a kernel that starts early knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
+    start = tl.load(cu_nodes + request)
+    count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
+    first = start.to(tl.int64)
+    if task < 4:
+        # row scalars, sums along the paths of some value heads
+        lane = tl.arange(0, 128)
+        unit = (task) * 8 + lane // 16
+        node = lane % 16
+        inside = node < count
+        row = first + node
+        head = unit
+        a_rows = a + first * a_stride + head
+        a_step = a_stride.to(tl.int32)
+        a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
+        b_rows = b + first * b_stride + head
+        b_step = b_stride.to(tl.int32)
+        b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+        # beta: gdn.bole:13
+        beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
+        tl.store(rows + head * capacity + row, beta, mask=inside)
+        # log-decay g, and c its sum over the path: gdn.bole:12
+        A_log_head = tl.load(A_log + head)
+        exp_A_log = tl.exp(A_log_head)
+        dt_bias_head = tl.load(dt_bias + head)
+        softplus_argument = a_row + dt_bias_head
+        softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
+        g = tl.where(g < -4096.0, -4096.0, g)
+        c = tl.floor(g * 8.0 + 0.5) * 0.125
+        c_rest = g - c
+        # without the bit below the highest, rounding to a float keeps the exponent
+        own = 1 << (node & 63).to(tl.int64)
+        left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+        parent = tl.where(left_0 != 0,
+            ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127, -1)
+        link = tl.where(parent < 0, -1, lane - node + parent)
+        for _ in tl.static_range(3):
+            linked = link >= 0
+            end = tl.maximum(link, 0)
+            c = c + tl.where(linked, tl.gather(c, end, axis=0), 0.0)
+            c_rest = c_rest + tl.where(linked, tl.gather(c_rest, end, axis=0), 0.0)
+            link = tl.where(linked, tl.gather(link, end, axis=0), -1)
+        tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
+        tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
+    if (task >= 4) & (task < 68):
+        # q, k, v: convolution, then silu
+        unit = task - 4
+        node = tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        head = unit - tl.where(unit < 16, 0, tl.where(unit < 32, 16, 32))
+        channel = tl.arange(0, 128)
+        packed = unit * 128
+        # rows of weights by threads of their own, which then share the columns with all
+        tap = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
+        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
+        window_rows = window + slot * window_stride + channels * 3 + tap
+        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
+        window_0 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
+        window_1 = tl.sum(weights * old, axis=1)
+        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
+        window_2 = tl.sum(weights * old, axis=1)
+        source = tl.multiple_of(tl.where(unit < 16, q, tl.where(unit < 32, k, v)), 16)
+        source_stride = tl.multiple_of(tl.where(unit < 16, q_stride,
+            tl.where(unit < 32, k_stride, v_stride)), 16)
+        from_rows = source + first * source_stride + head * 128
+        from_step = source_stride.to(tl.int32)
+        stored_in = tl.multiple_of(tl.where(unit < 16, passing, mixed), 16)
+        stored_step = tl.multiple_of(tl.where(unit < 16, PASSING_CHANNELS, KEPT_CHANNELS), 16)
+        column = tl.multiple_of(tl.where(unit < 32, 0, 2048), 16)
+        to_rows = stored_in + first * stored_step + column + head * 128
+        # all loads first: one latency instead of one for each tap
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
+        own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
+            other=0.0)
+        tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
+            mask=(near_0 >= 0)[:, None], other=0.0)
+        tap_1 = tl.load(from_rows + ((near_1 * from_step)[:, None] + channel[None, :]),
+            mask=(near_1 >= 0)[:, None], other=0.0)
+        tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
+            mask=(near_2 >= 0)[:, None], other=0.0)
+        total = weight_0[None, :] * own.to(tl.float32)
+        total = total + weight_1[None, :] * tap_0.to(tl.float32)
+        total = total + weight_2[None, :] * tap_1.to(tl.float32)
+        total = total + weight_3[None, :] * tap_2.to(tl.float32)
+        # a short path goes on in the committed window
+        ends = near_0 < 0
+        total = tl.where(ends[:, None], total + window_0[None, :], total)
+        ends = (near_0 >= 0) & (near_1 < 0)
+        total = tl.where(ends[:, None], total + window_1[None, :], total)
+        ends = (near_1 >= 0) & (near_2 < 0)
+        total = tl.where(ends[:, None], total + window_2[None, :], total)
+        total = (total * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634))
+            * tl.rsqrt(1.0 + tl.exp2(total * -1.4426950408889634)))
+        stored = total.to(passing.dtype.element_ty)
+        tl.store(to_rows + ((node * stored_step)[:, None] + channel[None, :]), stored, mask=inside[:, None])
+        if unit < 16:
+            value = stored.to(tl.float32)
+            # norm_q: gdn.bole:10
+            square_q = tl.sum(value * value, axis=1)
+            norm_q = tl.rsqrt(square_q + 1e-06)
+            tl.store(rows + (2 * VALUE_HEADS + head) * capacity + row, norm_q, mask=inside)
+        if (unit >= 16) & (unit < 32):
+            value = stored.to(tl.float32)
+            # norm_k: gdn.bole:11
+            square_k = tl.sum(value * value, axis=1)
+            norm_k = tl.rsqrt(square_k + 1e-06)
+            tl.store(rows + (VALUE_HEADS + head) * capacity + row, norm_k, mask=inside)
+        if unit >= 32:
+            value = stored.to(tl.float32)
+            guard_v = tl.sum(value * value, axis=1)
+            tl.store(rows + (3 * VALUE_HEADS + head) * capacity + row, guard_v, mask=inside)
+
+

@@ -1,0 +1,73 @@
+@triton.jit
+def values(
+    cu_nodes, slots, state, state_stride, q, q_stride, k, k_stride, v, v_stride, rows, capacity, folded,
+    ancestors, out, out_stride,
+):
+    """One value tile per program: the state read once, times the folded factors."""
+    program = tl.program_id(0)
+    value_tile = program % VALUE_TILES
+    head = program // VALUE_TILES % VALUE_HEADS
+    request = program // (VALUE_TILES * VALUE_HEADS)
+    key_head = head
+    start = tl.load(cu_nodes + request)
+    count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
+    first = start.to(tl.int64)
+    value = value_tile * B_V + tl.arange(0, B_V)
+    key = tl.arange(0, B_K)
+    node = tl.arange(0, NODE_BLOCK)
+    inside = node < count
+    slot = tl.load(slots + request)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :])
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k_rows = k + first * k_stride + key_head * D_K
+    k_step = k_stride.to(tl.int32)
+    k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    v_rows = v + first * v_stride + head * D_V
+    v_step = v_stride.to(tl.int32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
+
+    # products with the committed state, before any row scalar is needed
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
+    state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
+    state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
+
+    # what follows reads results of the factors kernel
+    tl.extra.cuda.gdc_wait()
+    out_row_at = rows + (3 * VALUE_HEADS + head) * capacity + first
+    out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    bad = tl.zeros([], tl.int64)
+    v_finite = v_tile
+    v_finite_lost = tl.sum(tl.sum(v_finite * 0.0, axis=1), axis=0)
+    v_finite_ok = tl.abs(v_finite) < 3.0e38
+    v_finite = tl.where(v_finite_ok, v_finite, 0.0)
+    if v_finite_lost != 0.0:
+        bad = (bad | tl.sum((1 - tl.min(tl.where(v_finite_ok, 1, 0), axis=0)).to(tl.int64) << (node
+            & 63).to(tl.int64), axis=0))
+    v_finite_16 = v_finite.to(tl.bfloat16)
+    if bad != 0:
+        word = tl.load(ancestors + first + node, mask=inside, other=0)
+        out_row = tl.where((word & bad) != 0, float("nan"), out_row)
+
+    # output: P (q^T S_pre) + F (r - e^T S_pre)
+    # readout: linear_attention.bole:10
+    out_tile = out_row[None, :] * state_dot_q
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
+    out_tile = tl.dot(v_finite_16, tl.trans(folded_0_1), out_tile)
+    out_tile = tl.dot(v_finite_16, tl.trans(folded_0_0), out_tile)
+    out_tile = tl.where(slot >= 0, out_tile, 0.0)
+    out_rows = out + first * out_stride + head * D_V
+    out_step = out_stride.to(tl.int32)
+    tl.store(out_rows + (node * out_step)[None, :] + value[:, None], out_tile.to(out.dtype.element_ty),
+        mask=inside[None, :])
+
+

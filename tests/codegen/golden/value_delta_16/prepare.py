@@ -1,0 +1,67 @@
+@triton.jit
+def prepare(cu_nodes, q, q_stride, k, k_stride, capacity, rows, v, v_stride, g, g_stride, b, b_stride):
+    """Before the tree is solved: norms, gates and their sums along the paths."""
+    program = tl.program_id(0)
+    task = program % 8
+    request = program // 8
+    tl.extra.cuda.gdc_wait()
+    # after the wait: a kernel that starts early knows that all before this is done
+    tl.extra.cuda.gdc_launch_dependents()
+    start = tl.load(cu_nodes + request)
+    count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
+    first = start.to(tl.int64)
+    if task < 4:
+        # row scalars of one key head
+        unit = task
+        node = tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        key_head = unit
+        key = tl.arange(0, B_K)
+        q_rows = q + first * q_stride + key_head * D_K
+        q_step = q_stride.to(tl.int32)
+        q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+        k_rows = k + first * k_stride + key_head * D_K
+        k_step = k_stride.to(tl.int32)
+        k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+        # norm_k: <text>:3
+        k_f32 = k_tile.to(tl.float32)
+        square_k = tl.sum(k_f32 * k_f32, axis=1)
+        norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
+        tl.store(rows + key_head * capacity + row, norm_k, mask=inside)
+        # guard_q: <text>:2
+        q_f32 = q_tile.to(tl.float32)
+        guard_q = tl.where(inside, tl.sum(q_f32 * q_f32, axis=1), 0.0)
+        tl.store(rows + (VALUE_HEADS + key_head) * capacity + row, guard_q, mask=inside)
+    if (task >= 4) & (task < 8):
+        # row scalars of one value head
+        unit = task - 4
+        node = tl.arange(0, 16)
+        inside = node < count
+        row = first + node
+        head = unit
+        key_head = head
+        key = tl.arange(0, B_K)
+        # guard_v: <text>:2
+        v_rows = v + first * v_stride + head * D_V
+        v_step = v_stride.to(tl.int32)
+        v_full = tl.load(v_rows + (node * v_step)[:, None] + tl.arange(0, 64)[None, :],
+            mask=inside[:, None] & (tl.arange(0, 64) < D_V)[None, :], other=0.0).to(tl.float32)
+        guard_v = tl.where(inside, tl.sum(v_full * v_full, axis=1), 0.0)
+        tl.store(rows + (2 * VALUE_HEADS + head) * capacity + row, guard_v, mask=inside)
+        # guard_g: <text>:2
+        g_rows = g + first * g_stride + head * D_V
+        g_step = g_stride.to(tl.int32)
+        g_full = tl.load(g_rows + (node * g_step)[:, None] + tl.arange(0, 64)[None, :],
+            mask=inside[:, None] & (tl.arange(0, 64) < D_V)[None, :], other=0.0).to(tl.float32)
+        guard_g = tl.where(inside, tl.sum(g_full * g_full, axis=1), 0.0)
+        tl.store(rows + (3 * VALUE_HEADS + head) * capacity + row, guard_g, mask=inside)
+        # guard_b: <text>:2
+        b_rows = b + first * b_stride + head * D_V
+        b_step = b_stride.to(tl.int32)
+        b_full = tl.load(b_rows + (node * b_step)[:, None] + tl.arange(0, 64)[None, :],
+            mask=inside[:, None] & (tl.arange(0, 64) < D_V)[None, :], other=0.0).to(tl.float32)
+        guard_b = tl.where(inside, tl.sum(b_full * b_full, axis=1), 0.0)
+        tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, guard_b, mask=inside)
+
+
