@@ -75,8 +75,9 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
         w.comment("after the wait: a value program that runs knows that all before this is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     tiles.ancestors(0, 0)
-    kinds = {Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}
-    tiles.prefetch(frozenset(kinds))
+    if tiles.rows_ready:
+        tiles.prefetch_rows(0)
+    tiles.prefetch(frozenset({Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}))
     if keeps_rows(tiles):
         keep_rows(tiles)
     tiles.scalars(0)

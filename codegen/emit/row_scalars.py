@@ -12,7 +12,7 @@ from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Plan, Scalar
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import padded
-from boleir.ir import Expr, Input, Kind, walk
+from boleir.ir import Expr, Input, Kind, Per, walk
 
 LANES = 128
 """Least entries of vectors over nodes: as many as a program has threads."""
@@ -88,18 +88,20 @@ def emit_row_scalars(context: Context, w: Writer, group: ScalarGroup, share: Sha
 
 
 def _prefetch(own: Tiles, group: ScalarGroup) -> None:
-    """Issue the loads of key vectors and head inputs together."""
+    """Issue the loads of head inputs, the layer's and the tokens', and of key vectors together."""
     plan = own.context.plan
     exprs = [s.expr for s in group.scalars]
     if group.path_sums and plan.log_decay is not None:
         exprs.append(plan.log_decay)
     used = {x.key for x in walk(*exprs) if isinstance(x, Input)}
-    for item in plan.tokens:
-        if item.key in used and item.kind is Kind.KEY:
+    inputs = [item for item in (*plan.parameters, *plan.tokens) if item.key in used]
+    for item in inputs:
+        if item.kind is Kind.HEAD:
+            own.head(item, 0)
+    for item in inputs:
+        if item.kind is Kind.KEY and item.per is Per.TOKEN:
             for chunk in range(own.context.key_chunks):
                 own.raw_key(item, 0, chunk)
-        elif item.key in used and item.kind is Kind.HEAD:
-            own.head(item, 0)
 
 
 def _store_scalars(own: Tiles, group: ScalarGroup) -> None:

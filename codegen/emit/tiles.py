@@ -26,20 +26,45 @@ class Tiles(Vectors):
     """Everything of a token that a kernel multiplies: vectors, row scalars, their products."""
 
     def prefetch(self, kinds: frozenset[Kind]) -> None:
-        """Issue the loads of token inputs of `kinds` together: one latency instead of one for each
-        first use."""
+        """Issue the loads of token inputs of `kinds`, and of what they are combined with, together:
+        one latency instead of one for each first use.
+
+        Key tiles come last: each goes to shared memory as soon as it is there, and what is loaded
+        behind that barrier waits a second time.
+        """
         c = self.context
         for b in range(1 if c.looped else c.blocks):
-            for item in c.plan.tokens:
-                if item.kind not in kinds:
-                    continue
-                if item.kind is Kind.KEY:
+            if Kind.HEAD in kinds:
+                for item in self._head_inputs():
+                    self.head(item, b)
+            if Kind.VALUE in kinds:
+                for item in self._tokens(Kind.VALUE):
+                    self.value(item, b)
+            if Kind.KEY in kinds:
+                for item in self._tokens(Kind.KEY):
                     for chunk in range(c.key_chunks):
                         self.raw_key(item, b, chunk)
-                elif item.kind is Kind.VALUE:
-                    self.value(item, b)
-                else:
-                    self.head(item, b)
+
+    def _tokens(self, kind: Kind) -> list[Input]:
+        return [item for item in self.context.plan.tokens if item.kind is kind]
+
+    def _head_inputs(self) -> list[Input]:
+        """Numbers per head that row scalars and decays are computed from: the layer's, then those
+        of tokens."""
+        c = self.context
+        exprs = [s.expr for s in c.scalars_needed]
+        exprs += [x for x in (c.plan.log_decay,) if x is not None]
+        used = {x.key for x in walk(*exprs)}
+        layer = [x for x in c.plan.parameters if x.kind is Kind.HEAD and x.key in used]
+        return layer + self._tokens(Kind.HEAD)
+
+    def prefetch_rows(self, b: int) -> None:
+        """Issue the loads of prepared row scalars, before those of key tiles."""
+        c = self.context
+        for scalar in c.scalars_needed:
+            self.row_scalar(scalar, b)
+        if c.plan.log_decay is not None:
+            self.decay_rows(b)
 
     # -- row scalars ------------------------------------------------------------------------------
 
@@ -97,8 +122,11 @@ class Tiles(Vectors):
         c, w = self.context, self.writer
         decay = c.plan.log_decay
         assert decay is not None
+        if ("path sums", b) in self.memo:
+            return c.block("c", b)
         w.origin("log-decay g, and c its sum over the path", place(decay, c.plan.form.decay))
         if self.rows_ready:
+            self.memo["path sums", b] = "loaded"
             self.load_path_sums(b)
             if "g" in c.path_planes:
                 w.let(c.block("g", b), self.plane(len(c.plan.scalars) + 2, "g", "head", b))

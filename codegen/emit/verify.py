@@ -79,6 +79,8 @@ class Fused:
         loaded = self.prologue(range(c.blocks))
         if c.blocks == 1:
             self.tiles.ancestors(0, 0)
+            if self.tiles.rows_ready:
+                self.tiles.prefetch_rows(0)
             self.tiles.prefetch(self.token_kinds() | {Kind.VALUE})
         state = state_pieces(self.tiles, self.precision, loaded)
         for b in range(c.blocks):

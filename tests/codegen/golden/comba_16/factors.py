@@ -1,7 +1,7 @@
 @triton.jit
 def factors(
-    cu_nodes, ancestors, q, q_stride, k, k_stride, p, p_stride, a, a_stride, b, b_stride, rows, capacity,
-    A_log, dt_bias, folded,
+    cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, p, p_stride,
+    rows, capacity, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     tl.extra.cuda.gdc_wait()
@@ -18,6 +18,14 @@ def factors(
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
+    A_log_head = tl.load(A_log + head)
+    dt_bias_head = tl.load(dt_bias + head)
+    a_rows = a + first * a_stride + head
+    a_step = a_stride.to(tl.int32)
+    a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
+    b_rows = b + first * b_stride + head
+    b_step = b_stride.to(tl.int32)
+    b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -27,12 +35,6 @@ def factors(
     p_rows = p + first * p_stride + key_head * D_K
     p_step = p_stride.to(tl.int32)
     p_tile = tl.load(p_rows + (node * p_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    a_rows = a + first * a_stride + head
-    a_step = a_stride.to(tl.int32)
-    a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
-    b_rows = b + first * b_stride + head
-    b_step = b_stride.to(tl.int32)
-    b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
 
     # row scalars of the head: stored and read back, not computed for every column
     # beta: comba.bole:12
@@ -60,9 +62,7 @@ def factors(
     c_rest_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     g_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     # log-decay g, and c its sum over the path: comba.bole:11
-    A_log_head = tl.load(A_log + head)
     exp_A_log = tl.exp(A_log_head)
-    dt_bias_head = tl.load(dt_bias + head)
     softplus_argument = a_row + dt_bias_head
     softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
         tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),

@@ -1,7 +1,7 @@
 @triton.jit
 def verify(
-    cu_nodes, slots, state, state_stride, ancestors, q, q_stride, k1, k1_stride, v1, v1_stride, k2, k2_stride,
-    v2, v2_stride, rows, capacity, out, out_stride,
+    cu_nodes, slots, state, state_stride, ancestors, rows, capacity, v1, v1_stride, v2, v2_stride, q,
+    q_stride, k1, k1_stride, k2, k2_stride, out, out_stride,
 ):
     """All nodes of a request against one read-only state; one value tile per program."""
     program = tl.program_id(0)
@@ -22,27 +22,6 @@ def verify(
     # what follows reads results of the previous kernel
     tl.extra.cuda.gdc_wait()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
-    q_rows = q + first * q_stride + key_head * D_K
-    q_step = q_stride.to(tl.int32)
-    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    k1_rows = k1 + first * k1_stride + key_head * D_K
-    k1_step = k1_stride.to(tl.int32)
-    k1_tile = tl.load(k1_rows + (node * k1_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v1_rows = v1 + first * v1_stride + head * D_V
-    v1_step = v1_stride.to(tl.int32)
-    v1_tile = tl.load(v1_rows + (node * v1_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
-    k2_rows = k2 + first * k2_stride + key_head * D_K
-    k2_step = k2_stride.to(tl.int32)
-    k2_tile = tl.load(k2_rows + (node * k2_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v2_rows = v2 + first * v2_stride + head * D_V
-    v2_step = v2_stride.to(tl.int32)
-    v2_tile = tl.load(v2_rows + (node * v2_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
-    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    state_tile_hi = state_tile_top.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     # sigmoid_b1: gated_delta_product.bole:14
     sigmoid_b1_at = rows + head * capacity + first
     sigmoid_b1 = tl.load(sigmoid_b1_at + node, mask=inside, other=0.0)
@@ -72,6 +51,27 @@ def verify(
     c = tl.load(c_at + node, mask=inside, other=0.0)
     c_rest_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
+    v1_rows = v1 + first * v1_stride + head * D_V
+    v1_step = v1_stride.to(tl.int32)
+    v1_tile = tl.load(v1_rows + (node * v1_step)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
+    v2_rows = v2 + first * v2_stride + head * D_V
+    v2_step = v2_stride.to(tl.int32)
+    v2_tile = tl.load(v2_rows + (node * v2_step)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k1_rows = k1 + first * k1_stride + key_head * D_K
+    k1_step = k1_stride.to(tl.int32)
+    k1_tile = tl.load(k1_rows + (node * k1_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k2_rows = k2 + first * k2_stride + key_head * D_K
+    k2_step = k2_stride.to(tl.int32)
+    k2_tile = tl.load(k2_rows + (node * k2_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(sigmoid_b1) < 3.0e38) & ((norm_k1 > 0.0) & (norm_k1 < 3.0e38))
         & (tl.abs(sigmoid_b2) < 3.0e38) & (tl.abs(scaled_b2) < 3.0e38)

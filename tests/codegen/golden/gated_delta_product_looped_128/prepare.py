@@ -1,6 +1,6 @@
 @triton.jit
 def prepare(
-    cu_nodes, b1, b1_stride, b2, b2_stride, a, a_stride, capacity, rows, A_log, dt_bias, ancestors, q,
+    cu_nodes, A_log, dt_bias, b1, b1_stride, b2, b2_stride, a, a_stride, capacity, rows, ancestors, q,
     q_stride, k1, k1_stride, k2, k2_stride, v1, v1_stride, v2, v2_stride,
 ):
     """Before the tree is solved: norms, gates and their sums along the paths."""
@@ -20,6 +20,8 @@ def prepare(
         inside = node < count
         row = first + node
         head = unit
+        A_log_head = tl.load(A_log + head)
+        dt_bias_head = tl.load(dt_bias + head)
         b1_rows = b1 + first * b1_stride + head
         b1_step = b1_stride.to(tl.int32)
         b1_row = tl.load(b1_rows + node * b1_step, mask=inside, other=0.0).to(tl.float32)
@@ -36,9 +38,7 @@ def prepare(
         sigmoid_b2 = tl.where(inside, 1.0 / (1.0 + tl.exp(-b2_row)), 0.0)
         tl.store(rows + (2 * VALUE_HEADS + head) * capacity + row, sigmoid_b2, mask=inside)
         # log-decay g, and c its sum over the path: gated_delta_product.bole:12
-        A_log_head = tl.load(A_log + head)
         exp_A_log = tl.exp(A_log_head)
-        dt_bias_head = tl.load(dt_bias + head)
         softplus_argument = a_row + dt_bias_head
         softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
             tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
@@ -111,15 +111,15 @@ def prepare(
         head = unit
         key_head = head // GROUP
         key = tl.arange(0, B_K)
+        b2_rows = b2 + first * b2_stride + head
+        b2_step = b2_stride.to(tl.int32)
+        b2_row = tl.load(b2_rows + node * b2_step, mask=inside, other=0.0).to(tl.float32)
         k1_rows = k1 + first * k1_stride + key_head * D_K
         k1_step = k1_stride.to(tl.int32)
         k1_tile = tl.load(k1_rows + (node * k1_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
         k2_rows = k2 + first * k2_stride + key_head * D_K
         k2_step = k2_stride.to(tl.int32)
         k2_tile = tl.load(k2_rows + (node * k2_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-        b2_rows = b2 + first * b2_stride + head
-        b2_step = b2_stride.to(tl.int32)
-        b2_row = tl.load(b2_rows + node * b2_step, mask=inside, other=0.0).to(tl.float32)
         # scaled_b2: gated_delta_product.bole:16
         sigmoid_b2_2 = 1.0 / (1.0 + tl.exp(-b2_row))
         k1_f32 = k1_tile.to(tl.float32)

@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, q, q_stride, k, k_stride, v, v_stride, rows, capacity, folded,
+    cu_nodes, slots, state, state_stride, v, v_stride, q, q_stride, k, k_stride, rows, capacity, folded,
     ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -19,16 +19,16 @@ def values(
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :])
+    v_rows = v + first * v_stride + head * D_V
+    v_step = v_stride.to(tl.int32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     k_rows = k + first * k_stride + key_head * D_K
     k_step = k_stride.to(tl.int32)
     k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v_rows = v + first * v_stride + head * D_V
-    v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,

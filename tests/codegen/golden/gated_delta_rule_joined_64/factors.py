@@ -1,7 +1,7 @@
 @triton.jit
 def factors(
-    program, cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, A_log,
-    dt_bias, folded, signals,
+    program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows,
+    capacity, folded, signals,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     head = program % VALUE_HEADS
@@ -14,18 +14,20 @@ def factors(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     word = tl.load(ancestors + first + node, mask=inside, other=0)
-    q_rows = q + first * q_stride + key_head * D_K
-    q_step = q_stride.to(tl.int32)
-    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    k_rows = k + first * k_stride + key_head * D_K
-    k_step = k_stride.to(tl.int32)
-    k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    A_log_head = tl.load(A_log + head)
+    dt_bias_head = tl.load(dt_bias + head)
     a_rows = a + first * a_stride + head
     a_step = a_stride.to(tl.int32)
     a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
     b_rows = b + first * b_stride + head
     b_step = b_stride.to(tl.int32)
     b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k_rows = k + first * k_stride + key_head * D_K
+    k_step = k_stride.to(tl.int32)
+    k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
 
     # row scalars of the head: stored and read back, not computed for every column
     # beta: gated_delta_rule.bole:11
@@ -48,9 +50,7 @@ def factors(
     c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     g_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
-    A_log_head = tl.load(A_log + head)
     exp_A_log = tl.exp(A_log_head)
-    dt_bias_head = tl.load(dt_bias + head)
     softplus_argument = a_row + dt_bias_head
     softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
         tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),

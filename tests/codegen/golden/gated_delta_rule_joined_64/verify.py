@@ -1,6 +1,6 @@
 @triton.jit
 def verify(
-    cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, A_log, dt_bias,
+    cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity,
     folded, signals, slots, state, state_stride, v, v_stride, out, out_stride,
 ):
     """Factors of the heads by the first programs; the others take a value tile each."""
@@ -9,8 +9,8 @@ def verify(
     program = tl.program_id(0)
     systems = tl.num_programs(0) // (1 + VALUE_TILES)
     if program < systems:
-        factors(program, cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows,
-            capacity, A_log, dt_bias, folded, signals)
+        factors(program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k,
+            k_stride, rows, capacity, folded, signals)
     else:
         values(program - systems, cu_nodes, signals, slots, state, state_stride, k, k_stride, q, q_stride, v,
             v_stride, rows, capacity, folded, ancestors, out, out_stride)

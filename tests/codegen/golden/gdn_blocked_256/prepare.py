@@ -1,6 +1,6 @@
 @triton.jit
 def prepare(
-    cu_nodes, a, a_stride, b, b_stride, capacity, rows, A_log, dt_bias, ancestors, conv_weight, slots, window,
+    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, capacity, rows, ancestors, conv_weight, slots, window,
     window_stride, q, k, q_stride, k_stride, passing, mixed, near, v, v_stride,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
@@ -20,6 +20,8 @@ def prepare(
         inside = node < count
         row = first + node
         head = unit
+        A_log_head = tl.load(A_log + head)
+        dt_bias_head = tl.load(dt_bias + head)
         a_rows = a + first * a_stride + head
         a_step = a_stride.to(tl.int32)
         a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
@@ -30,9 +32,7 @@ def prepare(
         beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
         tl.store(rows + head * capacity + row, beta, mask=inside)
         # log-decay g, and c its sum over the path: gdn.bole:12
-        A_log_head = tl.load(A_log + head)
         exp_A_log = tl.exp(A_log_head)
-        dt_bias_head = tl.load(dt_bias + head)
         softplus_argument = a_row + dt_bias_head
         softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
             tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),

@@ -1,5 +1,5 @@
 @triton.jit
-def verify(cu_nodes, slots, state, state_stride, ancestors, passing, mixed, rows, capacity, out, out_stride):
+def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixed, passing, out, out_stride):
     """All nodes of a request against one read-only state; one value tile per program."""
     program = tl.program_id(0)
     value_tile = program % VALUE_TILES
@@ -19,18 +19,6 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, passing, mixed, rows
     # what follows reads results of the previous kernel
     tl.extra.cuda.gdc_wait()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
-    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
-        other=0.0)
-    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
-    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
-    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
-    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    state_tile_hi = state_tile_top.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     # beta: gdn.bole:13
     beta_at = rows + head * capacity + first
     beta = tl.load(beta_at + node, mask=inside, other=0.0)
@@ -47,6 +35,18 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, passing, mixed, rows
     c = tl.load(c_at + node, mask=inside, other=0.0)
     c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
+    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
+    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
+    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        other=0.0)
+    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_hi = state_tile_top.to(tl.bfloat16)
+    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))

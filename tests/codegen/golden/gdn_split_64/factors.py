@@ -1,5 +1,5 @@
 @triton.jit
-def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
+def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
     """Once per head: the system of the tree, solved and folded into the readout."""
     program = tl.program_id(0)
     head = program % VALUE_HEADS
@@ -15,11 +15,6 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
-    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
-        other=0.0)
-    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
-    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     # beta: gdn.bole:13
     beta_at = rows + head * capacity + first
     beta = tl.load(beta_at + node, mask=inside, other=0.0)
@@ -36,6 +31,11 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
     c = tl.load(c_at + node, mask=inside, other=0.0)
     c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
+    q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
+    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+        other=0.0)
+    k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
+    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))

@@ -1,5 +1,5 @@
 @triton.jit
-def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity, folded, out, out_stride):
+def values(cu_nodes, slots, state, state_stride, mixed, passing, rows, capacity, folded, out, out_stride):
     """One value tile per program: the state read once, times the folded factors."""
     program = tl.program_id(0)
     value_tile = program % VALUE_TILES
@@ -16,14 +16,14 @@ def values(cu_nodes, slots, state, state_stride, passing, mixed, rows, capacity,
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :])
+    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
+    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
+        other=0.0).to(tl.float32)
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
     q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
         other=0.0)
     k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
     k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
-    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
-        other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,

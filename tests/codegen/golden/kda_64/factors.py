@@ -1,6 +1,6 @@
 @triton.jit
 def factors(
-    cu_nodes, ancestors, q, q_stride, k, k_stride, f, f_stride, b, b_stride, A_log, dt_bias, rows, capacity,
+    cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, dt_bias, rows, capacity,
     decayed, products, depths, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
@@ -21,6 +21,10 @@ def factors(
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
+    A_log_head = tl.load(A_log + head)
+    b_rows = b + first * b_stride + head
+    b_step = b_stride.to(tl.int32)
+    b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
@@ -39,11 +43,7 @@ def factors(
     f_tile_c1 = tl.load(f_rows + (node * f_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
     f_tile_c2 = tl.load(f_rows + (node * f_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
     f_tile_c3 = tl.load(f_rows + (node * f_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
-    b_rows = b + first * b_stride + head
-    b_step = b_stride.to(tl.int32)
-    b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
     # exp_A_log: kda.bole:11
-    A_log_head = tl.load(A_log + head)
     exp_A_log = tl.where(inside, tl.exp(A_log_head), 0.0)
     # beta: kda.bole:12
     beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)

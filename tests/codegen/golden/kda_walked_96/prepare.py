@@ -1,5 +1,5 @@
 @triton.jit
-def prepare(cu_nodes, b, b_stride, capacity, rows, A_log, q, q_stride, k, k_stride, f, f_stride, v, v_stride):
+def prepare(cu_nodes, A_log, b, b_stride, capacity, rows, q, q_stride, k, k_stride, f, f_stride, v, v_stride):
     """Before the tree is solved: norms, gates and their sums along the paths."""
     program = tl.program_id(0)
     task = program % 52
@@ -17,11 +17,11 @@ def prepare(cu_nodes, b, b_stride, capacity, rows, A_log, q, q_stride, k, k_stri
         inside = node < count
         row = first + node
         head = unit
+        A_log_head = tl.load(A_log + head)
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
         # exp_A_log: kda.bole:11
-        A_log_head = tl.load(A_log + head)
         exp_A_log = tl.where(inside, tl.exp(A_log_head), 0.0)
         tl.store(rows + head * capacity + row, exp_A_log, mask=inside)
         # beta: kda.bole:12

@@ -1,6 +1,6 @@
 @triton.jit
 def factors(
-    cu_nodes, ancestors, C, C_stride, B, B_stride, dt, dt_stride, dt_bias, rows, capacity, D, A_log, folded,
+    cu_nodes, ancestors, A_log, dt_bias, D, dt, dt_stride, C, C_stride, B, B_stride, rows, capacity, folded,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     tl.extra.cuda.gdc_wait()
@@ -17,19 +17,21 @@ def factors(
     # after the wait: a value program that runs knows that all before this is done
     tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
+    A_log_head = tl.load(A_log + head)
+    dt_bias_head = tl.load(dt_bias + head)
+    D_head_2 = tl.load(D + head)
+    dt_rows = dt + first * dt_stride + head
+    dt_step = dt_stride.to(tl.int32)
+    dt_row = tl.load(dt_rows + node * dt_step, mask=inside, other=0.0).to(tl.float32)
     C_rows = C + first * C_stride + key_head * D_K
     C_step = C_stride.to(tl.int32)
     C_tile = tl.load(C_rows + (node * C_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     B_rows = B + first * B_stride + key_head * D_K
     B_step = B_stride.to(tl.int32)
     B_tile = tl.load(B_rows + (node * B_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    dt_rows = dt + first * dt_stride + head
-    dt_step = dt_stride.to(tl.int32)
-    dt_row = tl.load(dt_rows + node * dt_step, mask=inside, other=0.0).to(tl.float32)
 
     # row scalars of the head: stored and read back, not computed for every column
     # delta: mamba2.bole:9
-    dt_bias_head = tl.load(dt_bias + head)
     softplus_argument = dt_row + dt_bias_head
     delta = tl.where(inside, tl.where(softplus_argument > 20.0, softplus_argument,
         tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
@@ -55,7 +57,6 @@ def factors(
     c_rest_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     g_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     # log-decay g, and c its sum over the path: mamba2.bole:10
-    A_log_head = tl.load(A_log + head)
     exp_A_log = tl.exp(A_log_head)
     g = tl.where(inside, -(exp_A_log * delta), 0.0) * 1.4426950408889634
     g = tl.where(g < -4096.0, -4096.0, g)

@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, C, C_stride, B, B_stride, x, x_stride, rows, capacity, folded,
+    cu_nodes, slots, state, state_stride, x, x_stride, C, C_stride, B, B_stride, rows, capacity, folded,
     ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -19,16 +19,16 @@ def values(
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :])
+    x_rows = x + first * x_stride + head * D_V
+    x_step = x_stride.to(tl.int32)
+    x_tile = tl.load(x_rows + (node * x_step)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0).to(tl.float32)
     C_rows = C + first * C_stride + key_head * D_K
     C_step = C_stride.to(tl.int32)
     C_tile = tl.load(C_rows + (node * C_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     B_rows = B + first * B_stride + key_head * D_K
     B_step = B_stride.to(tl.int32)
     B_tile = tl.load(B_rows + (node * B_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    x_rows = x + first * x_stride + head * D_V
-    x_step = x_stride.to(tl.int32)
-    x_tile = tl.load(x_rows + (node * x_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
