@@ -82,6 +82,8 @@ class Schedule:
     them where it reads the state."""
     warps: int = 4
     stages: int = 1
+    """More than one: loops keep so many loads ahead, in shared memory. Split and joined kernels of
+    one node block take the state and the key vectors in a loop over key chunks then."""
     registers: int = 0
     """Cap on registers per thread of the kernel that reads the state; 0: none."""
     factor_warps: int = 4
@@ -145,6 +147,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
+    _check_key_loop(schedule, plan, shapes)
     _check_solver(schedule, plan, shapes)
 
 
@@ -284,6 +287,26 @@ def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
         )
 
 
+def _check_key_loop(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """A loop over key chunks needs several, and nothing else that takes the state."""
+    if schedule.stages == 1 or not schedule.folds or blocks(schedule, shapes) > 1:
+        return
+    chunks = -(-shapes.d_k // schedule.b_k)
+    if chunks == 1 or schedule.stages > chunks + 1:
+        most = f"{chunks} key chunk{'s' if chunks > 1 else ''} of {schedule.b_k}"
+        raise InvalidSchedule(
+            f"stages {schedule.stages}: {shapes.d_k} key channels are {most}",
+            mend=f"stages up to {chunks + 1}, or a smaller b_k" if chunks > 1 else "a smaller b_k",
+        )
+    what = "deferred commits advance it" if schedule.commit == "deferred" else ""
+    if plan.key_decay is not None:
+        what = "decays per key channel need all channels"
+    if what:
+        raise InvalidSchedule(
+            f"stages {schedule.stages}: the state is taken in chunks, but {what}", mend="stages 1"
+        )
+
+
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     if schedule.solver in ("inverse", "product") or schedule.folds:
         _check_shared(schedule, plan)
@@ -365,6 +388,7 @@ def block_depth(schedule: Schedule, shapes: Shapes) -> int:
     return min(shapes.max_depth, schedule.node_block - 1, shapes.max_nodes - 1)
 
 
+BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 STAGED_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "ieee": 4}
 """Shared memory per element of an operand of a product: two bf16 pieces, or one fp32 or bf16
 value."""
@@ -381,11 +405,29 @@ def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
         return _staged_footprint(schedule, plan, shapes)
     operand = max(max(nodes, schedule.b_v) * schedule.b_k, nodes * nodes)
     unknowns = blocks(schedule, shapes) * max(1, len(plan.pairs)) * schedule.b_v * nodes
+    shared = operand * STAGED_BYTES[schedule.precision]
     return Footprint(
-        shared=operand * STAGED_BYTES[schedule.precision],
+        shared=max(shared, _ahead(schedule, plan, shapes)),
         live=schedule.b_v * schedule.b_k + unknowns + nodes * nodes,
         warps=schedule.warps,
     )
+
+
+def loops_keys(schedule: Schedule, shapes: Shapes) -> bool:
+    """Whether the value kernel takes the state and the key vectors in a loop over key chunks."""
+    return schedule.folds and blocks(schedule, shapes) == 1 and schedule.stages > 1
+
+
+def _ahead(schedule: Schedule, plan: Plan, shapes: Shapes) -> int:
+    """Shared memory in bytes that a loop over key chunks has its loads in: `stages` chunks of the
+    vectors, which products read there, one less of the state, and its pieces."""
+    if not loops_keys(schedule, shapes):
+        return 0
+    vectors = {plan.query.base.key, *(pair.erase.base.key for pair in plan.pairs)}
+    keys = len(vectors) * schedule.node_block * BYTES[shapes.dtype]
+    state = schedule.b_v * ((schedule.stages - 1) * BYTES[shapes.state_dtype])
+    pieces = schedule.b_v * STAGED_BYTES[schedule.precision]
+    return schedule.b_k * (schedule.stages * keys + state + pieces)
 
 
 def unknown_tile(schedule: Schedule, plan: Plan) -> int:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
+from boleir.codegen.emit.key_loop import multiply_keys
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
@@ -24,9 +25,10 @@ from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Operand
+from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.schedule import loops_keys
 from boleir.codegen.topology_facts import sweeps_of_block
-from boleir.ir import Kind
+from boleir.ir import Expr, Kind
 
 DECODE = """\
 head = program % VALUE_HEADS
@@ -57,8 +59,8 @@ def nodes_on_rows(context: Context) -> Context:
 
 
 def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
-    """Indices, loads, row scalars. `early` emits what does not depend on the prepare kernel, where
-    that has run just before; where none has, nothing may be read before the wait."""
+    """Indices, loads, row scalars. `early` emits what needs no row scalars: before the wait where
+    the prepare kernel has nothing to do with it."""
     w = tiles.writer
     prepared = needs_prepare(tiles.context)
     if pdl and not prepared:
@@ -77,7 +79,10 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     tiles.ancestors(0, 0)
     if tiles.rows_ready:
         tiles.prefetch_rows(0)
-    tiles.prefetch(frozenset({Kind.KEY} if tiles.rows_ready else {Kind.KEY, Kind.HEAD}))
+        if tiles.context.plan.mixed:
+            early()
+    else:
+        tiles.prefetch(frozenset({Kind.KEY, Kind.HEAD}))
     if keeps_rows(tiles):
         keep_rows(tiles)
     tiles.scalars(0)
@@ -99,14 +104,20 @@ def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
 
 def _load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
     """Ancestor words, key tiles, and the Gram matrices of those that are inputs."""
-    plan = context.plan
     tiles.ancestors(0, 0)
+    if loops_keys(context.schedule, context.shapes):
+        multiply_keys(system, _stored_pairs(context.plan))
+        return
     tiles.prefetch(frozenset({Kind.KEY}))
+    for reader, written in _stored_pairs(context.plan):
+        system.gram(0, 0, reader, written)
+
+
+def _stored_pairs(plan: Plan) -> list[tuple[Expr, Expr]]:
+    """Readers and written vectors that are inputs, each with each."""
+    read = [pair.erase for pair in plan.pairs] + [plan.query]
     written = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
-    for reader in [pair.erase for pair in plan.pairs] + [plan.query]:
-        for operand in written:
-            if reader.stored and operand.stored:
-                system.gram(0, 0, reader.base, operand.base)
+    return [(r.base, x.base) for r in read for x in written if r.stored and x.stored]
 
 
 def hand_over(context: Context, tiles: Tiles) -> None:

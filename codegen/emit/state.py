@@ -25,10 +25,17 @@ def place_state(tiles: Tiles) -> None:
     _place_rows(tiles, _request_state(tiles))
 
 
-def _request_state(tiles: Tiles) -> str:
-    """Look up the request's slot; where its state begins."""
+def find_slot(tiles: Tiles) -> None:
+    """Look up the request's slot, once: a load that nothing before it should delay."""
     w = tiles.writer
-    w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
+    if ("slot",) not in w.memo:
+        w.memo["slot",] = w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
+
+
+def _request_state(tiles: Tiles) -> str:
+    """Where the state of the request's slot begins."""
+    w = tiles.writer
+    find_slot(tiles)
     pool, stride = w.arg("state", "*" + tiles.context.state_dtype), w.arg("state_stride", "i64")
     return f"{pool} + tl.maximum(slot, 0).to(tl.int64) * {stride}"
 
@@ -43,7 +50,7 @@ def load_chunk(tiles: Tiles, chunk: int) -> str:
     tests = []
     if c.shapes.d_v % c.schedule.b_v:
         tests.append("(value < D_V)[:, None]")
-    if (chunk + 1) * c.schedule.b_k > c.shapes.d_k:
+    if tiles.is_partial(chunk):
         tests.append(f"({key} < D_K)[None, :]")
     mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
     name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"

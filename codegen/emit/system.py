@@ -54,15 +54,20 @@ class System:
         known = ("gram", b, a, reader.key, written.key)
         if known not in self.memo:
             stem = self.context.pair(f"gram_{leaf(reader)}_{leaf(written)}", b, a)
-            name, start = self.writer.fresh(stem), None
-            for chunk in range(self.context.key_chunks):
-                left = self.key_pieces(written, a, chunk)
-                right = self.key_pieces(reader, b, chunk)
-                if self.tiles.nodes_on_rows:
-                    left, right = right, left
-                start = self.precision.dot(self.writer, name, left, right.transposed(), start)
-            self.memo[known] = name
+            self.memo[known] = self.add_gram(self.writer.fresh(stem), b, a, reader, written, None)
         return self.memo[known]
+
+    def add_gram(
+        self, name: str, b: int, a: int, reader: Expr, written: Expr, start: str | None
+    ) -> str:
+        """`name = start + ` the same, over all key chunks there are."""
+        for chunk in range(self.context.key_chunks):
+            left = self.key_pieces(written, a, chunk)
+            right = self.key_pieces(reader, b, chunk)
+            if self.tiles.nodes_on_rows:
+                left, right = right, left
+            start = self.precision.dot(self.writer, name, left, right.transposed(), start)
+        return name
 
     def products(self, b: int, a: int, reader: Operand, written: Operand, after_decay: bool) -> str:
         """Products of bases, without row scalars and scalar decays; `after_decay` matters only

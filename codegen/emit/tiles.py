@@ -39,7 +39,7 @@ class Tiles(Vectors):
                     self.head(item, b)
             if Kind.VALUE in kinds:
                 for item in self._tokens(Kind.VALUE):
-                    self.value(item, b)
+                    self.raw_value(item, b)
             if Kind.KEY in kinds:
                 for item in self._tokens(Kind.KEY):
                     for chunk in range(c.key_chunks):

@@ -6,27 +6,29 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.factors import CELL, piece_at
 from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.signals import expect, wait
-from boleir.codegen.emit.state import load_state, state_pieces
+from boleir.codegen.emit.state import find_slot, load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.naming import leaf
+from boleir.codegen.schedule import loops_keys
 from boleir.ir import Kind
 
 
 def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w, s = Writer(context.reserved), context.schedule
-    tiles = Tiles(context, w)
-    per_key = context.plan.key_decay is not None
+    per_key, looped = context.plan.key_decay is not None, loops_keys(s, context.shapes)
+    tiles = looped_tiles(context, w) if looped else Tiles(context, w)
     system = (WalkedSystem if per_key else System)(tiles, Precision(s.precision))
     tiles.program(DECODE)
     joined = s.fusion == "joined"
@@ -35,14 +37,19 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
-    loaded = load_state(tiles)
-    if s.prefetch and not per_key:
-        tiles.prefetch(frozenset({Kind.KEY, Kind.VALUE}))
+    find_slot(tiles)
+    tiles.prefetch(frozenset({Kind.VALUE}))
+    loaded = [] if looped else load_state(tiles)
+    if s.prefetch and not (per_key or looped):
+        tiles.prefetch(frozenset({Kind.KEY}))
     if not per_key:
         w.section("products with the committed state, before any row scalar is needed")
     state = state_pieces(tiles, system.precision, loaded)
-    products = {} if per_key else state_products(system, 0, state)
-    tiles.prefetch(frozenset({Kind.VALUE}))
+    products: dict[Reader, str] = {}
+    if looped:
+        products = read_state(system)
+    elif not per_key:
+        products = state_products(system, 0, state)
     if pdl:
         w.section("what follows reads results of the factors kernel")
         w.line("tl.extra.cuda.gdc_wait()")

@@ -15,7 +15,7 @@ from boleir.codegen.emit.text import arithmetic, bracket, product
 from boleir.codegen.naming import leaf
 from boleir.codegen.rewrite import constant_value, is_constant, split_factors, vanishes
 from boleir.codegen.schedule import padded
-from boleir.ir import Expr, Input, Kind, Per
+from boleir.ir import Expr, Input, Kind, Per, walk
 
 
 class Vectors(Frame, ABC):
@@ -93,6 +93,12 @@ class Vectors(Frame, ABC):
         return self.memo[key], f"{node} * {mixed.row_size}"
 
     # -- key side ---------------------------------------------------------------------------------
+
+    def place_keys(self, *exprs: Expr) -> None:
+        """Bind where the rows of the key inputs in `exprs` begin."""
+        for item in walk(*exprs):
+            if isinstance(item, Input) and item.kind is Kind.KEY and item.per is Per.TOKEN:
+                self._address(item, 0, "key_head * D_K")
 
     def raw_key(self, item: Input, b: int, chunk: int) -> str:
         """A key tile [nodes, key chunk] as it lies in memory."""
@@ -205,7 +211,7 @@ class Vectors(Frame, ABC):
             return repr(constant_value(expr, c.dims))
         match expr:
             case Input(per=Per.TOKEN):
-                text = self._value_tile(expr, b)
+                text = self._widened(expr, b)
             case Input(name=name):
                 at = f"{w.arg(name, '*fp32')} + head * D_V + value"
                 load = f"tl.load({at}, mask=value < D_V, other=0.0)"
@@ -215,12 +221,25 @@ class Vectors(Frame, ABC):
         self.memo[known] = text
         return text
 
-    def _value_tile(self, item: Input, b: int) -> str:
-        """A value tile as loaded, in float32."""
-        pointer, offset = self._address(item, b, "head * D_V")
-        at = f"{pointer} + {self.across(offset)} + {self.along('value')}"
-        load = f"tl.load({at}, mask={self.value_mask(b)}, other=0.0).to(tl.float32)"
-        return self.writer.temp(load, self.context.block(f"{item.hint or item.name}_tile", b))
+    def raw_value(self, item: Input, b: int) -> str:
+        """A value tile as it lies in memory."""
+        known = ("raw value", item.key, b)
+        if known not in self.memo:
+            pointer, offset = self._address(item, b, "head * D_V")
+            at = f"{pointer} + {self.across(offset)} + {self.along('value')}"
+            load = f"tl.load({at}, mask={self.value_mask(b)}, other=0.0)"
+            name = self.context.block(f"{item.hint or item.name}_tile", b)
+            self.memo[known] = self.writer.temp(load, name)
+        return self.memo[known]
+
+    def _widened(self, item: Input, b: int) -> str:
+        """The same in float32; apart, since the layout is changed where it is widened, and what is
+        loaded in between need not wait for this tile."""
+        raw = self.raw_value(item, b)
+        if self.context.dtype == "fp32":
+            return raw
+        name = self.context.block(f"{item.hint or item.name}_f32", b)
+        return self.writer.temp(f"{raw}.to(tl.float32)", name)
 
     def _in_value(self, child: Expr, b: int) -> str:
         if child.kind is Kind.HEAD:

@@ -98,8 +98,11 @@ def _several(chosen: Chosen, shapes: Shapes) -> bool:
 
 
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
-    """Node blocks are walked in a loop, whose loads can be staged."""
-    return shapes.parents is None and shapes.max_nodes > chosen["node_block"]
+    """Node blocks or key chunks are walked in a loop, whose loads can be staged."""
+    several = shapes.max_nodes > chosen["node_block"]
+    if chosen["fusion"] in ("split", "joined") and not several:
+        return bool(shapes.d_k > chosen["b_k"])
+    return shapes.parents is None and several
 
 
 FRAGMENTS: Mapping[str, Fragment] = {
@@ -113,7 +116,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
     "orientation": choice(ORIENTATIONS, _free),
-    "stages": powers(1, 2, 1, _loops),
+    "stages": Fragment((1, 2, 3, 4), 1, _loops, ordered=True),
     "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
     "factor_warps": powers(1, 8, 4, _several),
     "factor_registers": choice((0,)),

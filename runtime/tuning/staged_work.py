@@ -11,8 +11,8 @@ from boleir.codegen.emit.walk import NODES
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.schedule import Schedule, blocks, footprint, unknown_tile
-from boleir.runtime.tuning.work import BYTES, PASSES, Work, floor_bytes
+from boleir.codegen.schedule import BYTES, Schedule, blocks, footprint, unknown_tile
+from boleir.runtime.tuning.work import PASSES, Work, floor_bytes
 
 SCALAR = 16
 """Operations that an operation outside the tensor cores counts for."""

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.schedule import STAGED_BYTES, Schedule, block_depth, blocks, footprint
+from boleir.codegen.schedule import (
+    BYTES,
+    STAGED_BYTES,
+    Schedule,
+    block_depth,
+    blocks,
+    footprint,
+    loops_keys,
+)
 
-BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 PASSES = {"fp32": 3, "tf32": 1, "bf16": 1, "ieee": 8}
 """Matrix passes that one product of float32 operands costs under each precision plan."""
 
@@ -233,5 +240,5 @@ def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
         4 * count + 2 * earlier,
         footprint(schedule, plan, shapes),
         schedule.registers,
-        -(-shapes.d_k // schedule.b_k),
+        1 if loops_keys(schedule, shapes) else -(-shapes.d_k // schedule.b_k),
     )

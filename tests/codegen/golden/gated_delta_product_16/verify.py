@@ -53,12 +53,10 @@ def verify(
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     v1_rows = v1 + first * v1_stride + head * D_V
     v1_step = v1_stride.to(tl.int32)
-    v1_tile = tl.load(v1_rows + (node * v1_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+    v1_tile = tl.load(v1_rows + (node * v1_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     v2_rows = v2 + first * v2_stride + head * D_V
     v2_step = v2_stride.to(tl.int32)
-    v2_tile = tl.load(v2_rows + (node * v2_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+    v2_tile = tl.load(v2_rows + (node * v2_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -85,14 +83,16 @@ def verify(
     erased = tl.dot(state_tile_hi, tl.trans(k1_tile), erased)
     scaled_sigmoid_b1_norm_k1 = 2.0 * sigmoid_b1 * norm_k1
     erased = (tl.exp2(c + c_rest) * scaled_sigmoid_b1_norm_k1)[None, :] * erased
-    right = 2.0 * sigmoid_b1[None, :] * v1_tile - erased
+    v1_f32 = v1_tile.to(tl.float32)
+    right = 2.0 * sigmoid_b1[None, :] * v1_f32 - erased
     right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
     # u1: gated_delta_product.bole:16
     erased1 = tl.dot(state_tile_lo, tl.trans(k2_tile))
     erased1 = tl.dot(state_tile_hi, tl.trans(k2_tile), erased1)
     scaled_sigmoid_b2_norm_k2 = 2.0 * sigmoid_b2 * norm_k2
     erased1 = (tl.exp2(c + c_rest) * scaled_sigmoid_b2_norm_k2)[None, :] * erased1
-    right1 = 2.0 * sigmoid_b2[None, :] * v2_tile - erased1
+    v2_f32 = v2_tile.to(tl.float32)
+    right1 = 2.0 * sigmoid_b2[None, :] * v2_f32 - erased1
     right1 = tl.where(tl.abs(right1) < 3.0e38, right1, 0.0)
 
     # output: P (q^T S_pre)

@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, q, q_stride, k, k_stride, rows, capacity, folded,
+    cu_nodes, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, rows, capacity, folded,
     ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -17,12 +17,11 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :])
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -52,7 +51,8 @@ def values(
 
     # right side: R = r - P (e^T S_pre)
     # u: gated_delta_rule.bole:13
-    right = v_tile - erase_row[None, :] * state_dot_k
+    v_f32 = v_tile.to(tl.float32)
+    right = v_f32 - erase_row[None, :] * state_dot_k
     right_lost = tl.sum(tl.sum(right * 0.0, axis=1), axis=0)
     right_ok = tl.abs(right) < 3.0e38
     right = tl.where(right_ok, right, 0.0)

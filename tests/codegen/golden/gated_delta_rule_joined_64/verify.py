@@ -1,7 +1,7 @@
 @triton.jit
 def verify(
     cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity,
-    folded, signals, slots, state, state_stride, v, v_stride, out, out_stride,
+    folded, signals, slots, v, v_stride, state, state_stride, out, out_stride,
 ):
     """Factors of the heads by the first programs; the others take a value tile each."""
     tl.extra.cuda.gdc_wait()
@@ -12,7 +12,7 @@ def verify(
         factors(program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k,
             k_stride, rows, capacity, folded, signals)
     else:
-        values(program - systems, cu_nodes, signals, slots, state, state_stride, k, k_stride, q, q_stride, v,
-            v_stride, rows, capacity, folded, ancestors, out, out_stride)
+        values(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, k, k_stride, q,
+            q_stride, rows, capacity, folded, ancestors, out, out_stride)
 
 

@@ -121,16 +121,18 @@ def values(
         v_rows = v + first * v_stride + head * D_V
         v_step = v_stride.to(tl.int32)
         v_tile_reached = tl.load(v_rows + (node_reached * v_step)[:, None] + value[None, :],
-            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0).to(tl.float32)
-        out_tile = tl.where(inside_reached[:, None], out_tile + passed * (share_0[:, None] * v_tile_reached),
+            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0)
+        v_f32_reached = v_tile_reached.to(tl.float32)
+        out_tile = tl.where(inside_reached[:, None], out_tile + passed * (share_0[:, None] * v_f32_reached),
             out_tile)
         # decay: gated_oja.bole:13
         g_rows = g + first * g_stride + head * D_V
         g_step = g_stride.to(tl.int32)
         g_tile_reached = tl.load(g_rows + (node_reached * g_step)[:, None] + value[None, :],
-            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0).to(tl.float32)
+            mask=inside_reached[:, None] & (value < D_V)[None, :], other=0.0)
+        g_f32_reached = g_tile_reached.to(tl.float32)
         decay_reached = tl.where(inside_reached[:, None] & (value < D_V)[None, :],
-            precise_exp(g_tile_reached), 1.0)
+            precise_exp(g_f32_reached), 1.0)
         passed = passed * decay_reached
         highest_0 = ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
         node_reached = tl.where(left_0 != 0, highest_0, -1)

@@ -48,7 +48,8 @@ def values(
         state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
         v_rows = mixed + first * KEPT_CHANNELS + 384 + head * D_V
         v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None],
-            mask=inside[None, :] & (value < D_V)[:, None], other=0.0).to(tl.float32)
+            mask=inside[None, :] & (value < D_V)[:, None], other=0.0)
+        v_f32 = v_tile.to(tl.float32)
         out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
         out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
         erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
@@ -56,7 +57,7 @@ def values(
 
         # right side: R = r - P (e^T S_pre)
         # u: gdn.bole:15
-        right = v_tile - erase_row[None, :] * state_dot_k
+        right = v_f32 - erase_row[None, :] * state_dot_k
 
         # output: P (q^T S_pre)
         # readout: gdn.bole:17

@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, A_log, dt_bias, pending, recorded, recorded_stride, mixed, passing,
+    cu_nodes, slots, mixed, state, state_stride, A_log, dt_bias, pending, recorded, recorded_stride, passing,
     rows, capacity, folded, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -17,6 +17,9 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
+    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
+    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
+        other=0.0)
     state_row = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value) * D_K
     # tokens that were accepted in the round before
     waiting = pending + tl.maximum(slot, 0).to(tl.int64) * 256 + head * 8 + value_tile * (B_V // 16)
@@ -50,9 +53,6 @@ def values(
         other=0.0)
     state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
     state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
-    v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
-    v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -65,7 +65,8 @@ def values(
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
-    right = v_tile - erase_row[None, :] * state_dot_k
+    v_f32 = v_tile.to(tl.float32)
+    right = v_f32 - erase_row[None, :] * state_dot_k
     right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)

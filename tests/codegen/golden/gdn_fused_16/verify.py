@@ -37,7 +37,7 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixe
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
     v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+        other=0.0)
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
     q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
         other=0.0)
@@ -58,7 +58,8 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixe
     erased = tl.dot(state_tile_hi, tl.trans(k_tile), erased)
     beta_norm_k = beta * norm_k
     erased = (tl.exp2(c + c_rest) * beta_norm_k)[None, :] * erased
-    right = beta[None, :] * v_tile - erased
+    v_f32 = v_tile.to(tl.float32)
+    right = beta[None, :] * v_f32 - erased
     right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
 
     # output: P (q^T S_pre)

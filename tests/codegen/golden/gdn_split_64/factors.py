@@ -36,6 +36,8 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
         other=0.0)
     k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
     k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
+    gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))
@@ -52,7 +54,6 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
 
     # G (with a minus sign) and C
     norm_k_to = norm_k * tl.exp2(c_rest)
-    gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
     beta_norm_k = beta * norm_k
     beta_norm_k_from = beta_norm_k * tl.exp2(-c_rest)
     decay = tl.exp2(tl.where(gram_k_k == gram_k_k, c[:, None] - c[None, :], 0.0)) * beta_norm_k_from[None, :]
@@ -63,7 +64,6 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
         path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -norm_k_to[:, None] * decay * gram_k_k, 0.0)
     scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
-    gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
     readout = tl.where(related, scaled_norm_q_to[:, None] * decay * gram_q_k, 0.0)
     # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
     minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)

@@ -1,5 +1,5 @@
 @triton.jit
-def values(cu_nodes, slots, state, state_stride, mixed, passing, rows, capacity, folded, out, out_stride):
+def values(cu_nodes, slots, mixed, state, state_stride, passing, rows, capacity, folded, out, out_stride):
     """One value tile per program: the state read once, times the folded factors."""
     program = tl.program_id(0)
     value_tile = program % VALUE_TILES
@@ -14,11 +14,11 @@ def values(cu_nodes, slots, state, state_stride, mixed, passing, rows, capacity,
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
     v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
     v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
-        other=0.0).to(tl.float32)
+        other=0.0)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :])
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
     q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
         other=0.0)
@@ -46,7 +46,8 @@ def values(cu_nodes, slots, state, state_stride, mixed, passing, rows, capacity,
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
-    right = v_tile - erase_row[:, None] * state_dot_k
+    v_f32 = v_tile.to(tl.float32)
+    right = v_f32 - erase_row[:, None] * state_dot_k
     right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)

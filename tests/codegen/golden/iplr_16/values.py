@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, q, q_stride, k, k_stride, a, a_stride, b, b_stride,
+    cu_nodes, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, a, a_stride, b, b_stride,
     rows, capacity, folded, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -17,12 +17,11 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :])
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -68,7 +67,8 @@ def values(
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)
     right_lo = (right - right_top).to(tl.bfloat16)
-    v_finite = v_tile
+    v_f32 = v_tile.to(tl.float32)
+    v_finite = v_f32
     v_finite_lost = tl.sum(tl.sum(v_finite * 0.0, axis=1), axis=0)
     v_finite_ok = tl.abs(v_finite) < 3.0e38
     v_finite = tl.where(v_finite_ok, v_finite, 0.0)

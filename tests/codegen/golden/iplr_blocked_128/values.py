@@ -40,7 +40,8 @@ def values(
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
     v_tile_0 = tl.load(v_rows + (node_0 * v_step)[None, :] + value[:, None], mask=inside_0[None, :],
-        other=0.0).to(tl.float32)
+        other=0.0)
+    v_f32_0 = v_tile_0.to(tl.float32)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -67,7 +68,7 @@ def values(
     right_0_top = ((right_0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_0_hi = right_0_top.to(tl.bfloat16)
     right_0_lo = (right_0 - right_0_top).to(tl.bfloat16)
-    v_finite_0 = tl.where(tl.abs(v_tile_0) < 3.0e38, v_tile_0, 0.0)
+    v_finite_0 = tl.where(tl.abs(v_f32_0) < 3.0e38, v_f32_0, 0.0)
     v_finite_0_16 = v_finite_0.to(tl.bfloat16)
     read_slot = (0 * (0 + 1) // 2 + 0) * 2
     folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
@@ -96,7 +97,8 @@ def values(
         state_dot_q_2 = tl.dot(state_tile_lo, tl.trans(q_tile_1))
         state_dot_q_2 = tl.dot(state_tile_hi, tl.trans(q_tile_1), state_dot_q_2)
         v_tile_1 = tl.load(v_rows + (node_1 * v_step)[None, :] + value[:, None], mask=inside_1[None, :],
-            other=0.0).to(tl.float32)
+            other=0.0)
+        v_f32_1 = v_tile_1.to(tl.float32)
         out_row_1 = tl.load(out_row_at + node_1, mask=inside_1, other=0.0)
         erase_row_1 = tl.load(erase_row_at + node_1, mask=inside_1, other=0.0)
 
@@ -138,7 +140,7 @@ def values(
         right_1_top = ((right_1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         right_1_hi = right_1_top.to(tl.bfloat16)
         right_1_lo = (right_1 - right_1_top).to(tl.bfloat16)
-        v_finite_1 = tl.where(tl.abs(v_tile_1) < 3.0e38, v_tile_1, 0.0)
+        v_finite_1 = tl.where(tl.abs(v_f32_1) < 3.0e38, v_f32_1, 0.0)
         v_finite_1_16 = v_finite_1.to(tl.bfloat16)
         read_slot = (1 * (1 + 1) // 2 + 1) * 2
         folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)

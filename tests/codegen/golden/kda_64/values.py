@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, decayed, capacity, rows, folded, ancestors, out,
+    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -20,6 +20,9 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
+    v_rows = v + first * v_stride + head * D_V
+    v_step = v_stride.to(tl.int32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile_c0 = tl.load(state_rows + key_c0[None, :])
     state_tile_c1 = tl.load(state_rows + key_c1[None, :])
@@ -41,10 +44,6 @@ def values(
         bitcast=True)
     state_tile_c3_hi = state_tile_c3_top.to(tl.bfloat16)
     state_tile_c3_lo = (state_tile_c3 - state_tile_c3_top).to(tl.bfloat16)
-    v_rows = v + first * v_stride + head * D_V
-    v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -134,7 +133,8 @@ def values(
 
     # right side: R = r - P (e^T S_pre)
     # u: kda.bole:14
-    right = v_tile - erase_row[None, :] * state_dot_k
+    v_f32 = v_tile.to(tl.float32)
+    right = v_f32 - erase_row[None, :] * state_dot_k
     right_lost = tl.sum(tl.sum(right * 0.0, axis=1), axis=0)
     right_ok = tl.abs(right) < 3.0e38
     right = tl.where(right_ok, right, 0.0)

@@ -94,9 +94,9 @@ def verify(
         erased = beta_norm_k[None, :] * erased
         v_rows = v + first * v_stride + head * D_V
         v_step = v_stride.to(tl.int32)
-        v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-            other=0.0).to(tl.float32)
-        right = beta[None, :] * v_tile - erased
+        v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
+        v_f32 = v_tile.to(tl.float32)
+        right = beta[None, :] * v_f32 - erased
         right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
 
         # output: P (q^T S_pre)

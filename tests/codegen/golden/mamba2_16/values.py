@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, x, x_stride, C, C_stride, B, B_stride, rows, capacity, folded,
+    cu_nodes, slots, x, x_stride, state, state_stride, C, C_stride, B, B_stride, rows, capacity, folded,
     ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -17,12 +17,11 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
     x_rows = x + first * x_stride + head * D_V
     x_step = x_stride.to(tl.int32)
-    x_tile = tl.load(x_rows + (node * x_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
+    x_tile = tl.load(x_rows + (node * x_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_tile = tl.load(state_rows + key[None, :])
     C_rows = C + first * C_stride + key_head * D_K
     C_step = C_stride.to(tl.int32)
     C_tile = tl.load(C_rows + (node * C_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
@@ -49,7 +48,8 @@ def values(
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
-    x_finite = delta[None, :] * x_tile
+    x_f32 = x_tile.to(tl.float32)
+    x_finite = delta[None, :] * x_f32
     x_finite_lost = tl.sum(tl.sum(x_finite * 0.0, axis=1), axis=0)
     x_finite_ok = tl.abs(x_finite) < 3.0e38
     x_finite = tl.where(x_finite_ok, x_finite, 0.0)
@@ -71,7 +71,7 @@ def values(
     out_tile = tl.dot(x_finite_hi, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(x_finite_lo, tl.trans(folded_0_0), out_tile)
     out_tile = tl.dot(x_finite_hi, tl.trans(folded_0_0), out_tile)
-    out_tile = out_tile + D_head[None, :] * x_tile
+    out_tile = out_tile + D_head[None, :] * x_f32
     out_tile = tl.where(slot >= 0, out_tile, 0.0)
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)

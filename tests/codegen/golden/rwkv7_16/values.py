@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, state, state_stride, v, v_stride, decayed, capacity, rows, folded, ancestors, out,
+    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -18,6 +18,9 @@ def values(
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
+    v_rows = v + first * v_stride + head * D_V
+    v_step = v_stride.to(tl.int32)
+    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile_c0 = tl.load(state_rows + key_c0[None, :])
     state_tile_c1 = tl.load(state_rows + key_c1[None, :])
@@ -29,10 +32,6 @@ def values(
         bitcast=True)
     state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
     state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
-    v_rows = v + first * v_stride + head * D_V
-    v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :],
-        other=0.0).to(tl.float32)
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
@@ -96,7 +95,8 @@ def values(
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)
     right_lo = (right - right_top).to(tl.bfloat16)
-    v_finite = v_tile
+    v_f32 = v_tile.to(tl.float32)
+    v_finite = v_f32
     v_finite_lost = tl.sum(tl.sum(v_finite * 0.0, axis=1), axis=0)
     v_finite_ok = tl.abs(v_finite) < 3.0e38
     v_finite = tl.where(v_finite_ok, v_finite, 0.0)

@@ -71,15 +71,15 @@ def unknowns(
     # u: <text>:5
     b_rows = b + first * b_stride + head * D_V
     b_step = b_stride.to(tl.int32)
-    b_tile = tl.load(b_rows + (node * b_step)[:, None] + value[None, :], mask=inside[:, None],
-        other=0.0).to(tl.float32)
+    b_tile = tl.load(b_rows + (node * b_step)[:, None] + value[None, :], mask=inside[:, None], other=0.0)
+    b_f32 = b_tile.to(tl.float32)
     v_rows = v + first * v_stride + head * D_V
     v_step = v_stride.to(tl.int32)
-    v_tile = tl.load(v_rows + (node * v_step)[:, None] + value[None, :], mask=inside[:, None],
-        other=0.0).to(tl.float32)
+    v_tile = tl.load(v_rows + (node * v_step)[:, None] + value[None, :], mask=inside[:, None], other=0.0)
+    v_f32 = v_tile.to(tl.float32)
     tl.store((unknowns + (first + node) * (VALUE_HEADS * D_V) + head * D_V)[:, None] + value[None, :],
-        1.0 / (1.0 + tl.exp(-b_tile)) * v_tile - 1.0 / (1.0 + tl.exp(-b_tile))
-        * (tl.exp2(c + c_rest) * erased), mask=inside[:, None])
+        1.0 / (1.0 + tl.exp(-b_f32)) * v_f32 - 1.0 / (1.0 + tl.exp(-b_f32)) * (tl.exp2(c + c_rest) * erased),
+        mask=inside[:, None])
     path_rows = folded + (request * VALUE_HEADS + head).to(tl.int64) * (2 * MAX_NODES * PATH)
 
     # node after node: unknowns of ancestors are there when a node's turn comes
@@ -109,9 +109,10 @@ def unknowns(
         b_rows = b + first * b_stride + head * D_V
         b_step = b_stride.to(tl.int32)
         b_tile_now = tl.load(b_rows + (node_now * b_step)[:, None] + value[None, :],
-            mask=inside_now[:, None], other=0.0).to(tl.float32)
+            mask=inside_now[:, None], other=0.0)
+        b_f32_now = b_tile_now.to(tl.float32)
         u = (tl.load((unknowns + (first + node_now) * (VALUE_HEADS * D_V) + head * D_V)[:, None]
-            + value[None, :], mask=inside_now[:, None], other=0.0) - 1.0 / (1.0 + tl.exp(-b_tile_now)) * seen)
+            + value[None, :], mask=inside_now[:, None], other=0.0) - 1.0 / (1.0 + tl.exp(-b_f32_now)) * seen)
         tl.store((unknowns + (first + node_now) * (VALUE_HEADS * D_V) + head * D_V)[:, None]
             + value[None, :], u, mask=inside_now[:, None])
         tl.debug_barrier()
