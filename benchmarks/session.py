@@ -94,6 +94,25 @@ def _workers() -> tuple[str, ...]:
     return ("-n", str(max(1, min(12, (os.cpu_count() or 1) // 2))))
 
 
+CONTENDERS = tuple(
+    f"{name}@{row}{fields and ':' + fields}"
+    for name, row, choices in (
+        ("gated_delta_rule", "1x16x5", ("",)),
+        ("gated_delta_rule", "1x64x8", ("", "b_k=32,stages=4")),
+        ("gated_delta_rule", "16x32x8", ("", "prefetch=True", "b_k=32,stages=4")),
+        (
+            "gated_delta_rule",
+            "16x64x8",
+            ("", "prefetch=True", "b_k=32,stages=3", "b_k=32,stages=4", "b_k=64,stages=3"),
+        ),
+        ("gdn", "1x64x8", ("", "b_k=32,stages=4")),
+        ("gdn", "16x64x8", ("", "prefetch=True", "b_k=32,stages=4")),
+    )
+    for fields in choices
+)
+"""Default schedules and those that may be better."""
+
+
 def all_parts(effort: str = "default") -> list[Part]:
     """In the order of importance."""
     prewarm = (sys.executable, "-m", "benchmarks.prewarm")
@@ -108,6 +127,7 @@ def all_parts(effort: str = "default") -> list[Part]:
         Part("prewarm", prewarm, 150.0, always=True),
         *gpu_tests(),
         Part("readme", readme, 60.0),
+        bench("variants", *CONTENDERS, "--seconds", "40", seconds=180.0, module="variants"),
         bench("trees", "--rows", "trees", "--rounds", "20", *both, seconds=180.0),
         bench("chains", "--rows", "chains", *core, seconds=90.0),
         bench("decode", "--rows", "decode", "1x16x7", "16x16x7", *core, seconds=60.0),

@@ -70,10 +70,10 @@ def test_loads_of_the_loop_are_asynchronous(pool: CompilePool) -> None:
     compiled = all_compiled(pool.run([Job(lowered.text, x, target("sm_90")) for x in specs]))
     for kernel in compiled:
         assert "cp.async" in kernel.assembly
-        assert kernel.report.spills == 0
-        assert kernel.report.shared <= target("sm_90").shared_per_block
+        assert kernel.spills == 0
+        assert kernel.shared <= target("sm_90").shared_per_block
     values = compiled[-1]
-    assert values.report.shared == footprint(LOOP, lowered.plan, QWEN).shared
+    assert values.shared == footprint(LOOP, lowered.plan, QWEN).shared
 
 
 @pytest.mark.parametrize(
