@@ -42,12 +42,34 @@ def emit_convolution(
     w.let("packed", f"{m.offset} + unit * {width}" if m.offset else f"unit * {width}")
     if padded(width) != width:
         w.let("live", f"channel < {width}")
-    _load_channels(context, w, m)
+    _load_places(context, w, m)
     _point_at_rows(context, w, group, width)
+    _load_rows(context, w, m)
+    _load_channels(context, w, m)
     _convolve(context, w, m)
     if scalars:
         for at, member in enumerate(group.inputs):
             _vector_scalars(context, w, member, group.test(at))
+
+
+def _load_places(context: Context, w: Writer, m: Mixed) -> None:
+    """Numbers that addresses depend on: the nearest ancestors, the slot."""
+    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
+    w.comment("loads first, those of addresses before all: else each waits for the one before")
+    w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
+    for tap in range(m.width - 1):
+        at = _plus(f"{near} + row * {entries}", tap)
+        w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
+
+
+def _load_rows(context: Context, w: Writer, m: Mixed) -> None:
+    """The inputs of the nodes and of their nearest ancestors."""
+    live = "" if _whole(context, m) else " & live[None, :]"
+    own = "from_rows + ((node * from_step)[:, None] + channel[None, :])"
+    w.let("own", f"tl.load({own}, mask=inside[:, None]{live}, other=0.0)")
+    for tap in range(m.width - 1):
+        at = f"from_rows + ((near_{tap} * from_step)[:, None] + channel[None, :])"
+        w.let(f"tap_{tap}", f"tl.load({at}, mask=(near_{tap} >= 0)[:, None]{live}, other=0.0)")
 
 
 def _load_channels(context: Context, w: Writer, m: Mixed) -> None:
@@ -60,22 +82,24 @@ def _load_channels(context: Context, w: Writer, m: Mixed) -> None:
     dtype, entries = context.dtype, m.width - 1
     size, live = 1 << (m.width - 1).bit_length(), [] if _whole(context, m) else ["live[:, None]"]
     w.comment("rows of weights by threads of their own, which then share the columns with all")
-    w.let("tap", f"tl.arange(0, {size})[None, :]")
+    w.let("lane", f"tl.arange(0, {size})[None, :]")
     w.let("channels", "(packed + channel)[:, None]")
-    at = f"{w.arg('conv_weight', '*' + dtype)} + channels * {m.width} + tap"
-    tests = live + ([f"tap < {m.width}"] if size > m.width else [])
-    w.let("weights", f"tl.load({at}{_mask(tests)}).to(tl.float32)")
-    for tap in range(m.width):
-        picked = f"tl.where(tap == {m.width - 1 - tap}, weights, 0.0)"
-        w.let(f"weight_{tap}", f"tl.sum({picked}, axis=1)")
-    w.let("slot", f"tl.maximum(tl.load({w.arg('slots', '*i32')} + request), 0).to(tl.int64)")
+    at = f"{w.arg('conv_weight', '*' + dtype)} + channels * {m.width} + lane"
+    tests = live + ([f"lane < {m.width}"] if size > m.width else [])
+    w.let("weights", f"tl.load({at}{_mask(tests)})")
     window = f"{w.arg('window', '*' + dtype)} + slot * {w.arg('window_stride', 'i64')}"
-    w.let("window_rows", f"{window} + channels * {entries} + tap")
+    w.let("window_rows", f"{window} + channels * {entries} + lane")
     for ancestors in range(entries):
         at = _plus("window_rows", ancestors)
-        mask = _mask([*live, f"tap < {entries - ancestors}"])
-        w.let("old", f"tl.load({at}{mask}).to(tl.float32)")
-        w.let(f"window_{ancestors}", "tl.sum(weights * old, axis=1)")
+        mask = _mask([*live, f"lane < {entries - ancestors}"])
+        w.let(f"old_{ancestors}", f"tl.load({at}{mask})")
+    w.let("weights", "weights.to(tl.float32)")
+    for tap in range(m.width):
+        picked = f"tl.where(lane == {m.width - 1 - tap}, weights, 0.0)"
+        w.let(f"weight_{tap}", f"tl.sum({picked}, axis=1)")
+    for ancestors in range(entries):
+        old = f"old_{ancestors}.to(tl.float32)"
+        w.let(f"window_{ancestors}", f"tl.sum(weights * {old}, axis=1)")
 
 
 def _mask(tests: list[str]) -> str:
@@ -107,16 +131,6 @@ def _point_at_rows(context: Context, w: Writer, group: Alike, width: int) -> Non
 def _convolve(context: Context, w: Writer, m: Mixed) -> None:
     """The convolution of a block of nodes."""
     taps, live = range(m.width - 1), "" if _whole(context, m) else " & live[None, :]"
-    near, entries = w.arg("near", "*i32"), context.plan.conv_width - 1
-    w.comment("all loads first: one latency instead of one for each tap")
-    for tap in taps:
-        at = _plus(f"{near} + row * {entries}", tap)
-        w.let(f"near_{tap}", f"tl.load({at}, mask=inside, other=-1)")
-    own = "from_rows + ((node * from_step)[:, None] + channel[None, :])"
-    w.let("own", f"tl.load({own}, mask=inside[:, None]{live}, other=0.0)")
-    for tap in taps:
-        at = f"from_rows + ((near_{tap} * from_step)[:, None] + channel[None, :])"
-        w.let(f"tap_{tap}", f"tl.load({at}, mask=(near_{tap} >= 0)[:, None]{live}, other=0.0)")
     w.let("total", "weight_0[None, :] * own.to(tl.float32)")
     for tap in taps:
         w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")

@@ -5,15 +5,23 @@ from __future__ import annotations
 from boleir.codegen.emit.context import LOG2_E, Context, place, plane_of
 from boleir.codegen.emit.tiles import Tiles, bounded_below, eighths
 from boleir.codegen.emit.walk import emit_parents
+from boleir.codegen.emit.writer import Writer
 
 
-def emit_path_sums(context: Context, own: Tiles, request: str) -> None:
+def emit_links(context: Context, w: Writer, request: str) -> None:
+    """The parent of every node as an entry of the vector, behind what `request` says; -1 above a
+    root. To be written before the first store, behind which no load is issued."""
+    if context.shapes.max_depth:
+        parent = emit_parents(w, context.shapes.words)
+        w.let("link", f"tl.where({parent} < 0, -1, {request}{parent})")
+
+
+def emit_path_sums(context: Context, own: Tiles) -> None:
     """g of the nodes and its sums over the path, eighths and what they leave apart.
 
-    All nodes of a request are entries of one vector, behind what `request` says. Every node adds
-    what the node at the end of its link has summed up so far and takes over its link, so that links
-    double in length: as many steps as the largest depth has bits. A node's sums depend on its path
-    alone, to the last bit.
+    All nodes of a request are entries of one vector. Every node adds what the node at the end of
+    its link has summed up so far and takes over its link, so that links double in length: as many
+    steps as the largest depth has bits. A node's sums depend on its path alone, to the last bit.
     """
     plan, w = context.plan, own.writer
     assert plan.log_decay is not None
@@ -23,8 +31,6 @@ def emit_path_sums(context: Context, own: Tiles, request: str) -> None:
     w.let("c_rest", "g - c")
     steps = context.shapes.max_depth.bit_length()
     if steps:
-        parent = emit_parents(w, context.shapes.words)
-        w.let("link", f"tl.where({parent} < 0, -1, {request}{parent})")
         with w.block(f"for _ in tl.static_range({steps}):"):
             w.let("linked", "link >= 0")
             w.let("end", "tl.maximum(link, 0)")
@@ -37,4 +43,4 @@ def emit_path_sums(context: Context, own: Tiles, request: str) -> None:
         w.line(f"tl.store({rows} + {at} * {capacity} + row, {name}, mask=inside)")
 
 
-__all__ = ["emit_path_sums"]
+__all__ = ["emit_links", "emit_path_sums"]

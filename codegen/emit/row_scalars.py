@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from boleir.codegen.emit.context import Context, plane_of
-from boleir.codegen.emit.path_sums import emit_path_sums
+from boleir.codegen.emit.path_sums import emit_links, emit_path_sums
 from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import Writer
@@ -82,9 +82,11 @@ def emit_row_scalars(context: Context, w: Writer, group: ScalarGroup, share: Sha
     if group.heads != "several":
         own.channels()
     _prefetch(own, group)
+    if group.path_sums:
+        emit_links(context, w, "lane - node + " if share.together > 1 else "")
     _store_scalars(own, group)
     if group.path_sums:
-        emit_path_sums(context, own, "lane - node + " if share.together > 1 else "")
+        emit_path_sums(context, own)
 
 
 def _prefetch(own: Tiles, group: ScalarGroup) -> None:

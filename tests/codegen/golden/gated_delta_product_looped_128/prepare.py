@@ -1,6 +1,6 @@
 @triton.jit
 def prepare(
-    cu_nodes, A_log, dt_bias, b1, b1_stride, b2, b2_stride, a, a_stride, capacity, rows, ancestors, q,
+    cu_nodes, A_log, dt_bias, b1, b1_stride, b2, b2_stride, a, a_stride, ancestors, capacity, rows, q,
     q_stride, k1, k1_stride, k2, k2_stride, v1, v1_stride, v2, v2_stride,
 ):
     """Before the tree is solved: norms, gates and their sums along the paths."""
@@ -31,6 +31,19 @@ def prepare(
         a_rows = a + first * a_stride + head
         a_step = a_stride.to(tl.int32)
         a_row = tl.load(a_rows + node * a_step, mask=inside, other=0.0).to(tl.float32)
+        # without the bit below the highest, rounding to a float keeps the exponent
+        own = 1 << (node & 63).to(tl.int64)
+        left_0 = (tl.load(ancestors + (first + node) * 2 + 0, mask=inside, other=0)
+            & ~tl.where(node // 64 == 0, own, 0))
+        parent = tl.where(left_0 != 0,
+            tl.where(left_0 < 0, 63, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
+            bitcast=True) >> 23) - 127), -1)
+        left_1 = (tl.load(ancestors + (first + node) * 2 + 1, mask=inside, other=0)
+            & ~tl.where(node // 64 == 1, own, 0))
+        parent = tl.where(left_1 != 0,
+            tl.where(left_1 < 0, 127,
+            ((left_1 & ~(left_1 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 63), parent)
+        link = tl.where(parent < 0, -1, parent)
         # sigmoid_b1: gated_delta_product.bole:14
         sigmoid_b1 = tl.where(inside, 1.0 / (1.0 + tl.exp(-b1_row)), 0.0)
         tl.store(rows + head * capacity + row, sigmoid_b1, mask=inside)
@@ -49,19 +62,6 @@ def prepare(
         g = tl.where(g < -4096.0, -4096.0, g)
         c = tl.floor(g * 8.0 + 0.5) * 0.125
         c_rest = g - c
-        # without the bit below the highest, rounding to a float keeps the exponent
-        own = 1 << (node & 63).to(tl.int64)
-        left_0 = (tl.load(ancestors + (first + node) * 2 + 0, mask=inside, other=0)
-            & ~tl.where(node // 64 == 0, own, 0))
-        parent = tl.where(left_0 != 0,
-            tl.where(left_0 < 0, 63, ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32,
-            bitcast=True) >> 23) - 127), -1)
-        left_1 = (tl.load(ancestors + (first + node) * 2 + 1, mask=inside, other=0)
-            & ~tl.where(node // 64 == 1, own, 0))
-        parent = tl.where(left_1 != 0,
-            tl.where(left_1 < 0, 127,
-            ((left_1 & ~(left_1 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 63), parent)
-        link = tl.where(parent < 0, -1, parent)
         for _ in tl.static_range(3):
             linked = link >= 0
             end = tl.maximum(link, 0)

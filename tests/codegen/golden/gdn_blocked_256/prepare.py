@@ -1,7 +1,7 @@
 @triton.jit
 def prepare(
-    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, capacity, rows, ancestors, conv_weight, slots, window,
-    window_stride, q, k, q_stride, k_stride, passing, mixed, near, v, v_stride,
+    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, ancestors, capacity, rows, near, slots, q, k,
+    q_stride, k_stride, passing, mixed, conv_weight, window, window_stride, v, v_stride,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -28,21 +28,6 @@ def prepare(
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
-        # beta: gdn.bole:13
-        beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
-        tl.store(rows + head * capacity + row, beta, mask=inside)
-        # log-decay g, and c its sum over the path: gdn.bole:12
-        exp_A_log = tl.exp(A_log_head)
-        softplus_argument = a_row + dt_bias_head
-        softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
-            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-            tl.exp(softplus_argument)
-            * (1.0 - tl.exp(softplus_argument)
-            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
-        g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
-        g = tl.where(g < -4096.0, -4096.0, g)
-        c = tl.floor(g * 8.0 + 0.5) * 0.125
-        c_rest = g - c
         # without the bit below the highest, rounding to a float keeps the exponent
         own = 1 << (node & 63).to(tl.int64)
         left_0 = (tl.load(ancestors + (first + node) * 4 + 0, mask=inside, other=0)
@@ -66,6 +51,21 @@ def prepare(
             tl.where(left_3 < 0, 255,
             ((left_3 & ~(left_3 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) + 65), parent)
         link = tl.where(parent < 0, -1, parent)
+        # beta: gdn.bole:13
+        beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
+        tl.store(rows + head * capacity + row, beta, mask=inside)
+        # log-decay g, and c its sum over the path: gdn.bole:12
+        exp_A_log = tl.exp(A_log_head)
+        softplus_argument = a_row + dt_bias_head
+        softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
+            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
+            tl.exp(softplus_argument)
+            * (1.0 - tl.exp(softplus_argument)
+            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
+        g = tl.where(g < -4096.0, -4096.0, g)
+        c = tl.floor(g * 8.0 + 0.5) * 0.125
+        c_rest = g - c
         for _ in tl.static_range(4):
             linked = link >= 0
             end = tl.maximum(link, 0)
@@ -85,22 +85,11 @@ def prepare(
         channel = tl.arange(0, 128)
         packed = unit * 96
         live = channel < 96
-        # rows of weights by threads of their own, which then share the columns with all
-        tap = tl.arange(0, 4)[None, :]
-        channels = (packed + channel)[:, None]
-        weights = tl.load(conv_weight + channels * 4 + tap, mask=live[:, None], other=0.0).to(tl.float32)
-        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
-        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
-        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
-        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        # loads first, those of addresses before all: else each waits for the one before
         slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_rows = window + slot * window_stride + channels * 3 + tap
-        old = tl.load(window_rows, mask=live[:, None] & (tap < 3), other=0.0).to(tl.float32)
-        window_0 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 1, mask=live[:, None] & (tap < 2), other=0.0).to(tl.float32)
-        window_1 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 2, mask=live[:, None] & (tap < 1), other=0.0).to(tl.float32)
-        window_2 = tl.sum(weights * old, axis=1)
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         source = tl.multiple_of(tl.where(unit < 4, q, k), 16)
         source_stride = tl.multiple_of(tl.where(unit < 4, q_stride, k_stride), 16)
         from_rows = source + first * source_stride + head * 96
@@ -109,10 +98,6 @@ def prepare(
         stored_step = tl.multiple_of(tl.where(unit < 4, PASSING_CHANNELS, KEPT_CHANNELS), 16)
         column = 0
         to_rows = stored_in + first * stored_step + column + head * 96
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]),
             mask=inside[:, None] & live[None, :], other=0.0)
         tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
@@ -121,6 +106,22 @@ def prepare(
             mask=(near_1 >= 0)[:, None] & live[None, :], other=0.0)
         tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
             mask=(near_2 >= 0)[:, None] & live[None, :], other=0.0)
+        # rows of weights by threads of their own, which then share the columns with all
+        lane = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + lane, mask=live[:, None], other=0.0)
+        window_rows = window + slot * window_stride + channels * 3 + lane
+        old_0 = tl.load(window_rows, mask=live[:, None] & (lane < 3), other=0.0)
+        old_1 = tl.load(window_rows + 1, mask=live[:, None] & (lane < 2), other=0.0)
+        old_2 = tl.load(window_rows + 2, mask=live[:, None] & (lane < 1), other=0.0)
+        weights = weights.to(tl.float32)
+        weight_0 = tl.sum(tl.where(lane == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(lane == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(lane == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(lane == 0, weights, 0.0), axis=1)
+        window_0 = tl.sum(weights * old_0.to(tl.float32), axis=1)
+        window_1 = tl.sum(weights * old_1.to(tl.float32), axis=1)
+        window_2 = tl.sum(weights * old_2.to(tl.float32), axis=1)
         total = weight_0[None, :] * own.to(tl.float32)
         total = total + weight_1[None, :] * tap_0.to(tl.float32)
         total = total + weight_2[None, :] * tap_1.to(tl.float32)
@@ -159,22 +160,11 @@ def prepare(
         channel = tl.arange(0, 64)
         packed = 768 + unit * 60
         live = channel < 60
-        # rows of weights by threads of their own, which then share the columns with all
-        tap = tl.arange(0, 4)[None, :]
-        channels = (packed + channel)[:, None]
-        weights = tl.load(conv_weight + channels * 4 + tap, mask=live[:, None], other=0.0).to(tl.float32)
-        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
-        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
-        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
-        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        # loads first, those of addresses before all: else each waits for the one before
         slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_rows = window + slot * window_stride + channels * 3 + tap
-        old = tl.load(window_rows, mask=live[:, None] & (tap < 3), other=0.0).to(tl.float32)
-        window_0 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 1, mask=live[:, None] & (tap < 2), other=0.0).to(tl.float32)
-        window_1 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 2, mask=live[:, None] & (tap < 1), other=0.0).to(tl.float32)
-        window_2 = tl.sum(weights * old, axis=1)
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         source = v
         source_stride = v_stride
         from_rows = source + first * source_stride + head * 60
@@ -183,10 +173,6 @@ def prepare(
         stored_step = KEPT_CHANNELS
         column = 384
         to_rows = stored_in + first * stored_step + column + head * 60
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]),
             mask=inside[:, None] & live[None, :], other=0.0)
         tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
@@ -195,6 +181,22 @@ def prepare(
             mask=(near_1 >= 0)[:, None] & live[None, :], other=0.0)
         tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
             mask=(near_2 >= 0)[:, None] & live[None, :], other=0.0)
+        # rows of weights by threads of their own, which then share the columns with all
+        lane = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + lane, mask=live[:, None], other=0.0)
+        window_rows = window + slot * window_stride + channels * 3 + lane
+        old_0 = tl.load(window_rows, mask=live[:, None] & (lane < 3), other=0.0)
+        old_1 = tl.load(window_rows + 1, mask=live[:, None] & (lane < 2), other=0.0)
+        old_2 = tl.load(window_rows + 2, mask=live[:, None] & (lane < 1), other=0.0)
+        weights = weights.to(tl.float32)
+        weight_0 = tl.sum(tl.where(lane == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(lane == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(lane == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(lane == 0, weights, 0.0), axis=1)
+        window_0 = tl.sum(weights * old_0.to(tl.float32), axis=1)
+        window_1 = tl.sum(weights * old_1.to(tl.float32), axis=1)
+        window_2 = tl.sum(weights * old_2.to(tl.float32), axis=1)
         total = weight_0[None, :] * own.to(tl.float32)
         total = total + weight_1[None, :] * tap_0.to(tl.float32)
         total = total + weight_2[None, :] * tap_1.to(tl.float32)

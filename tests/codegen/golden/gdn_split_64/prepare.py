@@ -1,7 +1,7 @@
 @triton.jit
 def prepare(
-    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, capacity, rows, ancestors, conv_weight, slots, window,
-    window_stride, q, k, v, q_stride, k_stride, v_stride, passing, mixed, near,
+    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, ancestors, capacity, rows, near, slots, q, k, v,
+    q_stride, k_stride, v_stride, passing, mixed, conv_weight, window, window_stride,
 ):
     """Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths."""
     program = tl.program_id(0)
@@ -29,6 +29,12 @@ def prepare(
         b_rows = b + first * b_stride + head
         b_step = b_stride.to(tl.int32)
         b_row = tl.load(b_rows + node * b_step, mask=inside, other=0.0).to(tl.float32)
+        # without the bit below the highest, rounding to a float keeps the exponent
+        own = 1 << (node & 63).to(tl.int64)
+        left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
+        parent = tl.where(left_0 != 0,
+            ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127, -1)
+        link = tl.where(parent < 0, -1, lane - node + parent)
         # beta: gdn.bole:13
         beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
         tl.store(rows + head * capacity + row, beta, mask=inside)
@@ -44,12 +50,6 @@ def prepare(
         g = tl.where(g < -4096.0, -4096.0, g)
         c = tl.floor(g * 8.0 + 0.5) * 0.125
         c_rest = g - c
-        # without the bit below the highest, rounding to a float keeps the exponent
-        own = 1 << (node & 63).to(tl.int64)
-        left_0 = tl.load(ancestors + first + node, mask=inside, other=0) & ~own
-        parent = tl.where(left_0 != 0,
-            ((left_0 & ~(left_0 >> 1)).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127, -1)
-        link = tl.where(parent < 0, -1, lane - node + parent)
         for _ in tl.static_range(4):
             linked = link >= 0
             end = tl.maximum(link, 0)
@@ -68,22 +68,11 @@ def prepare(
         head = unit - tl.where(unit < 16, 0, tl.where(unit < 32, 16, 32))
         channel = tl.arange(0, 128)
         packed = unit * 128
-        # rows of weights by threads of their own, which then share the columns with all
-        tap = tl.arange(0, 4)[None, :]
-        channels = (packed + channel)[:, None]
-        weights = tl.load(conv_weight + channels * 4 + tap).to(tl.float32)
-        weight_0 = tl.sum(tl.where(tap == 3, weights, 0.0), axis=1)
-        weight_1 = tl.sum(tl.where(tap == 2, weights, 0.0), axis=1)
-        weight_2 = tl.sum(tl.where(tap == 1, weights, 0.0), axis=1)
-        weight_3 = tl.sum(tl.where(tap == 0, weights, 0.0), axis=1)
+        # loads first, those of addresses before all: else each waits for the one before
         slot = tl.maximum(tl.load(slots + request), 0).to(tl.int64)
-        window_rows = window + slot * window_stride + channels * 3 + tap
-        old = tl.load(window_rows, mask=tap < 3, other=0.0).to(tl.float32)
-        window_0 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 1, mask=tap < 2, other=0.0).to(tl.float32)
-        window_1 = tl.sum(weights * old, axis=1)
-        old = tl.load(window_rows + 2, mask=tap < 1, other=0.0).to(tl.float32)
-        window_2 = tl.sum(weights * old, axis=1)
+        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
+        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
+        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         source = tl.multiple_of(tl.where(unit < 16, q, tl.where(unit < 32, k, v)), 16)
         source_stride = tl.multiple_of(tl.where(unit < 16, q_stride,
             tl.where(unit < 32, k_stride, v_stride)), 16)
@@ -93,10 +82,6 @@ def prepare(
         stored_step = tl.multiple_of(tl.where(unit < 16, PASSING_CHANNELS, KEPT_CHANNELS), 16)
         column = tl.multiple_of(tl.where(unit < 32, 0, 2048), 16)
         to_rows = stored_in + first * stored_step + column + head * 128
-        # all loads first: one latency instead of one for each tap
-        near_0 = tl.load(near + row * 3, mask=inside, other=-1)
-        near_1 = tl.load(near + row * 3 + 1, mask=inside, other=-1)
-        near_2 = tl.load(near + row * 3 + 2, mask=inside, other=-1)
         own = tl.load(from_rows + ((node * from_step)[:, None] + channel[None, :]), mask=inside[:, None],
             other=0.0)
         tap_0 = tl.load(from_rows + ((near_0 * from_step)[:, None] + channel[None, :]),
@@ -105,6 +90,22 @@ def prepare(
             mask=(near_1 >= 0)[:, None], other=0.0)
         tap_2 = tl.load(from_rows + ((near_2 * from_step)[:, None] + channel[None, :]),
             mask=(near_2 >= 0)[:, None], other=0.0)
+        # rows of weights by threads of their own, which then share the columns with all
+        lane = tl.arange(0, 4)[None, :]
+        channels = (packed + channel)[:, None]
+        weights = tl.load(conv_weight + channels * 4 + lane)
+        window_rows = window + slot * window_stride + channels * 3 + lane
+        old_0 = tl.load(window_rows, mask=lane < 3, other=0.0)
+        old_1 = tl.load(window_rows + 1, mask=lane < 2, other=0.0)
+        old_2 = tl.load(window_rows + 2, mask=lane < 1, other=0.0)
+        weights = weights.to(tl.float32)
+        weight_0 = tl.sum(tl.where(lane == 3, weights, 0.0), axis=1)
+        weight_1 = tl.sum(tl.where(lane == 2, weights, 0.0), axis=1)
+        weight_2 = tl.sum(tl.where(lane == 1, weights, 0.0), axis=1)
+        weight_3 = tl.sum(tl.where(lane == 0, weights, 0.0), axis=1)
+        window_0 = tl.sum(weights * old_0.to(tl.float32), axis=1)
+        window_1 = tl.sum(weights * old_1.to(tl.float32), axis=1)
+        window_2 = tl.sum(weights * old_2.to(tl.float32), axis=1)
         total = weight_0[None, :] * own.to(tl.float32)
         total = total + weight_1[None, :] * tap_0.to(tl.float32)
         total = total + weight_2[None, :] * tap_1.to(tl.float32)
