@@ -146,14 +146,14 @@ TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
 """Every supported target by name, oldest first."""
 
 
-def target(name: str | Target) -> Target:
-    """The target called `name`; `sm90`, `sm_90a` and `90` are understood as `sm_90`.
+def target(name: str | int | Target) -> Target:
+    """The target called `name`; `sm90`, `sm_90a` and `90`, text or number, mean `sm_90`.
 
     Raises `UnknownTarget`, naming the ones there are.
     """
     if isinstance(name, Target):
         return name
-    spelled = name.strip().lower()
+    spelled = str(name).strip().lower()
     match = re.fullmatch(r"(?:sm_?)?(\d{2,3})a?", spelled)
     found = TARGETS.get(f"sm_{match.group(1)}" if match else spelled)
     if found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,7 @@ def compile(
         _spelled(out_dtype),
     )
     _require_schedule(schedule)
+    _require_batch(batch)
     if interpret:
         _refuse_interpreted(shapes)
         schedule = schedule or _exact_schedule(recurrence, shapes)
@@ -225,6 +227,13 @@ def _require_schedule(schedule: object) -> None:
             f"schedule is a {type(schedule).__name__}, expected a Schedule",
             mend="boleir.codegen.schedule.Schedule(solver='horner', ...)",
         )
+
+
+def _require_batch(batch: object) -> None:
+    from boleir.codegen.request import RequestError
+
+    if isinstance(batch, bool) or not isinstance(batch, Integral) or batch < 1:
+        raise RequestError(f"batch must be a whole number of at least 1, not {batch!r}")
 
 
 def _exact_schedule(recurrence: Recurrence, shapes: Shapes) -> Schedule:

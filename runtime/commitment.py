@@ -87,7 +87,8 @@ class Commitment:
         if self._record is not None and not now:
             hold(self._face, factors, layers)
             start = self._record
-        table = workspace.tables.get(self._table(factors, layers))
+        pointers = self._table(factors, layers)
+        table = workspace.tables.get(pointers, lambda: _require_once(factors, layers))
         trees = (tree.cu_nodes, tree.ancestors, tree.depth, tree.near)
         self._run(start, table, len(factors), rows, trees, found)
 
@@ -180,14 +181,23 @@ class Commitment:
         """One row of pointers per layer."""
         return tuple(
             [
-                f.pointers if layer is f.pool_layer and f.pointers else self._moved(f, layer)
+                f.pointers
+                if layer is f.pool_layer and f.pointers
+                else self._moved(f, layer, layers)
                 for f, layer in zip(factors, layers, strict=True)
             ]
         )
 
-    def _moved(self, f: Factors, layer: PoolLayer) -> tuple[int, ...]:
+    def _moved(self, f: Factors, layer: PoolLayer, layers: Sequence[PoolLayer]) -> tuple[int, ...]:
         """A row that commits into another pool than the one that was read, or of factors that
-        came without addresses."""
+        came without addresses. Another layer of the same pool is a mistake."""
+        if layer is not f.pool_layer and f.pool_layer in layers:
+            raise LaunchError(
+                f"the factors of layer {f.layer} of the workspace were verified with layer "
+                f"{layers.index(f.pool_layer)} of the pool, and would be committed to layer "
+                f"{layers.index(layer)}",
+                mend="give factors and layers in one order: verify(..., pool.layer(i), layer=i)",
+            )
         scratch = f.workspace.layer(f.layer).tensors
         return self._verification.row(f.inputs, scratch, layer.tensors)
 
@@ -207,13 +217,47 @@ def layers_of(
 ) -> Sequence[PoolLayer]:
     """The layer of a pool for each of the factors. Raises `LaunchError`."""
     if isinstance(pool, StatePool):
-        return [pool.layer(f.layer) for f in factors]
+        layers = pool.layers
+        if len(factors) != len(layers):
+            raise _not_every_layer(factors, len(layers))
+        for at, f in enumerate(factors):
+            if f.layer != at:
+                return _sorted_out(factors, layers)
+        return layers
     found = [pool] if isinstance(pool, PoolLayer) else pool
     require("pool", found, (list, tuple), "a StatePool, one of its layers, or a list of layers")
     if len(found) != len(factors):
         raise LaunchError(f"pool has {len(found)} layers, factors has {len(factors)}")
     require("pool", found[0], PoolLayer, "layers of a StatePool")
     return found
+
+
+def _sorted_out(factors: Sequence[Factors], layers: Sequence[PoolLayer]) -> Sequence[PoolLayer]:
+    """The layers of factors that come in another order."""
+    if sorted(f.layer for f in factors) != list(range(len(layers))):
+        raise _not_every_layer(factors, len(layers))
+    return [layers[f.layer] for f in factors]
+
+
+def _not_every_layer(factors: Sequence[Factors], layers: int) -> LaunchError:
+    numbers = ", ".join(str(f.layer) for f in factors)
+    return LaunchError(
+        f"factors are of layers {numbers} of the workspace, and the pool has {layers}: "
+        "each of its layers takes part once",
+        mend="give all that one round verified, or as pool a list of the layers that are meant",
+    )
+
+
+def _require_once(factors: Sequence[Factors], layers: Sequence[PoolLayer]) -> None:
+    """Refuse a list in which a layer comes twice: the second would undo the first."""
+    if len({f.layer for f in factors}) < len(factors):
+        numbers = ", ".join(str(f.layer) for f in factors)
+        raise LaunchError(
+            f"factors are of layers {numbers} of the workspace: each can take part once",
+            mend="verify every layer with a layer=... of its own",
+        )
+    if len(set(map(id, layers))) < len(layers):
+        raise LaunchError("pool names a layer twice: each can take part once")
 
 
 def _other_round(one: Factors, first: Factors) -> LaunchError:

@@ -10,6 +10,8 @@ and serves nobody else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 KEPT = 8
@@ -57,12 +59,16 @@ class PointerTables:
         """Tables with content that has been uploaded outside any capture."""
         self._captured: list[_Table] = []
 
-    def get(self, key: Key) -> torch.Tensor:
-        """The device table that holds `key`, row after row; nothing is uploaded if one has it."""
+    def get(self, key: Key, check: Callable[[], None] | None = None) -> torch.Tensor:
+        """The device table that holds `key`, row after row; nothing is uploaded if one has it.
+
+        `check` is called before an upload: what it refuses is in no table."""
         if self._place.type == "cuda" and torch.cuda.is_current_stream_capturing():
-            return self._get_captured(key)
+            return self._get_captured(key, check)
         table = self._found.get(key)
         if table is None:
+            if check is not None:
+                check()
             while len(self._free) < KEPT:
                 self._free.insert(0, _Table(self._entries, self._place))
             table = self._free.pop(0)
@@ -72,11 +78,13 @@ class PointerTables:
             self._found[key] = table
         return table.device
 
-    def _get_captured(self, key: Key) -> torch.Tensor:
+    def _get_captured(self, key: Key, check: Callable[[], None] | None = None) -> torch.Tensor:
         table = self._found.get(key)
         if table is not None:  # shared from now on with the graph, so its content stays
             self._free = [other for other in self._free if other is not table]
             return table.device
+        if check is not None:
+            check()
         table = self._free.pop(0) if self._free else _Table(self._entries, self._place)
         self._found.pop(table.key, None)
         table.fill(key, capturing=True)

@@ -18,6 +18,7 @@ import torch
 from boleir.codegen.interface import Interface
 from boleir.errors import LaunchError
 from boleir.runtime.pool_layer import PoolLayer as PoolLayer
+from boleir.runtime.whole import count, place
 
 if TYPE_CHECKING:
     from boleir.ir import Recurrence
@@ -91,19 +92,23 @@ class StatePool:
         *,
         device: torch.device | str | None = None,
     ) -> None:
-        for name, value in (("slots", slots), ("layers", layers)):
-            if value < 1:
-                raise LaunchError(f"{name} must be at least 1, not {value}")
+        slots, layers = count("slots", slots, 1), count("layers", layers, 1)
         if isinstance(kernel, SlotFormat):
             slot = kernel
-        else:
+        elif isinstance(getattr(kernel, "interface", None), Interface):
             slot = SlotFormat.of(kernel.interface)
             device = kernel.device if device is None else device
+        else:
+            raise LaunchError(
+                f"kernel is a {type(kernel).__name__}, expected a Kernel or a SlotFormat",
+                mend="kernel.pool(slots, layers), where kernel = boleir.compile(...)",
+            )
         states = _zeros(layers, (slots, *slot.state), slot.dtype, device)
         windows: Sequence[torch.Tensor | None] = [None] * layers
         if slot.window is not None:
             windows = _zeros(layers, (slots, *slot.window), slot.window_dtype, device)
-        self._layers = [PoolLayer(*pair) for pair in zip(states, windows, strict=True)]
+        self.layers = [PoolLayer(*pair) for pair in zip(states, windows, strict=True)]
+        """Every layer, in order."""
 
     @classmethod
     def adopt(
@@ -123,44 +128,42 @@ class StatePool:
                 _require_layers(name, given, axes)
         if windows is not None and len(windows) != len(states):
             raise LaunchError(f"windows has {len(windows)} layers, states has {len(states)}")
-        self._layers = [
+        self.layers = [
             PoolLayer(states[i], None if windows is None else windows[i])
             for i in range(len(states))
         ]
-        if not self._layers:
+        if not self.layers:
             raise LaunchError("states has no layer")
-        if len({layer.slots for layer in self._layers}) > 1:
+        if len({layer.slots for layer in self.layers}) > 1:
             raise LaunchError("states: all layers must have the same number of slots")
         return self
 
     def __len__(self) -> int:
-        return len(self._layers)
+        return len(self.layers)
 
     @property
     def slots(self) -> int:
         """Number of slots."""
-        return self._layers[0].slots
+        return self.layers[0].slots
 
     @property
     def device(self) -> torch.device:
         """Where the states live."""
-        return self._layers[0].state.device
+        return self.layers[0].state.device
 
     def layer(self, index: int) -> PoolLayer:
         """One layer. Raises `LaunchError` when there is none of that number."""
-        if not 0 <= index < len(self._layers):
-            raise LaunchError(f"layer {index} is not one of the pool's {len(self._layers)}")
-        return self._layers[index]
+        return self.layers[place("layer", index, len(self.layers), "pool")]
 
     def read(self, slot: int) -> SlotContent:
         """Copies of what all layers hold in `slot`. Raises `LaunchError` for no such slot, or for
         one with a deferred commit that has not been flushed."""
         self._require(slot)
-        for layer in self._layers:
+        for layer in self.layers:
             layer.require_flushed(slot)
-        windows = [layer.window[slot] for layer in self._layers if layer.window is not None]
+        windows = [layer.window[slot] for layer in self.layers if layer.window is not None]
         return SlotContent(
-            torch.stack([layer.state[slot] for layer in self._layers]),
+            torch.stack([layer.state[slot] for layer in self.layers]),
             torch.stack(windows) if windows else None,
         )
 
@@ -168,11 +171,11 @@ class StatePool:
         """Overwrite `slot` in all layers: what `read` gives, or states [layers, HV, d_v, d_k] with
         empty windows. Raises `LaunchError` for other shapes of states or no such slot."""
         self._require(slot)
-        held = self._layers[0]
-        _require_shape("states", states, (len(self._layers), *held.state.shape[1:]))
+        held = self.layers[0]
+        _require_shape("states", states, (len(self.layers), *held.state.shape[1:]))
         if windows is not None and held.window is not None:
-            _require_shape("windows", windows, (len(self._layers), *held.window.shape[1:]))
-        for i, layer in enumerate(self._layers):
+            _require_shape("windows", windows, (len(self.layers), *held.window.shape[1:]))
+        for i, layer in enumerate(self.layers):
             layer.state[slot].copy_(states[i])
             layer.forget(slot)
             if layer.window is None:
@@ -185,7 +188,7 @@ class StatePool:
     def clear(self, slot: int) -> None:
         """Zero states and empty windows: the slot of a request that has not begun."""
         self._require(slot)
-        for layer in self._layers:
+        for layer in self.layers:
             layer.state[slot].zero_()
             layer.forget(slot)
             if layer.window is not None:
@@ -193,12 +196,11 @@ class StatePool:
 
     def bytes_per_request(self) -> int:
         """Bytes one slot takes in all layers, windows included."""
-        tensors = [t for x in self._layers for t in (x.state, x.window) if t is not None]
+        tensors = [t for x in self.layers for t in (x.state, x.window) if t is not None]
         return sum(t[0].numel() * t.element_size() for t in tensors)
 
     def _require(self, slot: int) -> None:
-        if not 0 <= slot < self.slots:
-            raise LaunchError(f"slot {slot} is not one of the pool's {self.slots}")
+        place("slot", slot, self.slots, "pool")
 
 
 def _zeros(
@@ -229,5 +231,7 @@ def _require_layers(name: str, given: object, axes: str) -> None:
 
 
 def _require_shape(name: str, tensor: torch.Tensor, wanted: tuple[int, ...]) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise LaunchError(f"{name} is a {type(tensor).__name__}, expected a tensor {list(wanted)}")
     if tuple(tensor.shape) != wanted:
         raise LaunchError(f"{name} is {list(tensor.shape)}, expected {list(wanted)}")

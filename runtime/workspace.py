@@ -13,6 +13,7 @@ import torch
 
 from boleir.errors import LaunchError
 from boleir.runtime.pointer_table import PointerTables
+from boleir.runtime.whole import count, place
 
 if TYPE_CHECKING:
     from boleir.codegen.interface import Interface
@@ -54,13 +55,9 @@ class Workspace:
         share: bool = True,
     ) -> None:
         """`share`: layers run one after the other and share what is not kept for the commit."""
-        for name, value in (
-            ("max_requests", max_requests),
-            ("max_total_nodes", max_total_nodes),
-            ("layers", layers),
-        ):
-            if value < 0:
-                raise LaunchError(f"{name} must not be negative, got {value}")
+        max_requests = count("max_requests", max_requests, 0)
+        max_total_nodes = count("max_total_nodes", max_total_nodes, 0)
+        layers = count("layers", layers, 0)
         self.face = face
         self.max_requests = max_requests
         self.max_total_nodes = max_total_nodes
@@ -109,9 +106,7 @@ class Workspace:
 
     def layer(self, index: int) -> Scratch:
         """Buffers of one layer. Raises `LaunchError` when there is none of that number."""
-        if not 0 <= index < self.layers:
-            raise LaunchError(f"layer {index} is not one of the workspace's {self.layers}")
-        return self._scratch[index]
+        return self._scratch[place("layer", index, self.layers, "workspace")]
 
     def convolved(self, index: int) -> torch.Tensor:
         """A copy of what one layer's last verification stored of the convolved inputs, [nodes,

@@ -7,8 +7,8 @@ import pytest
 from boleir.codegen.targets import TARGETS, UnknownTarget, target, target_of, targets
 
 
-@pytest.mark.parametrize("spelled", ["sm_90", "sm90", "SM_90", "sm_90a", "90", " sm_90 "])
-def test_spellings_of_one_target(spelled: str) -> None:
+@pytest.mark.parametrize("spelled", ["sm_90", "sm90", "SM_90", "sm_90a", "90", 90, " sm_90 "])
+def test_spellings_of_one_target(spelled: str | int) -> None:
     assert target(spelled) is TARGETS["sm_90"]
 
 

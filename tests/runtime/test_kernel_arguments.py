@@ -14,7 +14,7 @@ import boleir
 from boleir.codegen.interface import interface_of
 from boleir.codegen.pipeline import lower
 from boleir.codegen.request import Shapes
-from boleir.errors import LaunchError
+from boleir.errors import LaunchError, ScheduleError
 from boleir.runtime.arguments import ArgumentError, _check_token_stride
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer, SlotFormat, StatePool
@@ -442,6 +442,64 @@ def test_a_commit_refuses_what_does_not_belong_together(call: Call) -> None:
     apart = PoolLayer(call.pool.layer(1).state[::2], call.pool.layer(1).tensors[1][::2])
     with pytest.raises(LaunchError, match="different distances between slots"):
         call.kernel.commit(factors, accepted, [call.pool.layer(0), apart], call.slots)
+
+
+def test_every_layer_of_a_pool_takes_part_once(call: Call) -> None:
+    first, second = _round(call)
+    accepted, pool = torch.zeros(3, dtype=INT), call.pool
+    one, two = pool.layer(0), pool.layer(1)
+    wrong: list[tuple[Any, Any, str]] = [
+        ([first], pool, "factors are of layers 0 of the workspace, and the pool has 2"),
+        (first, pool, "each of its layers takes part once"),
+        ([first, first], pool, "factors are of layers 0, 0 of the workspace"),
+        ([first, second, second], pool, "layers 0, 1, 1 of the workspace, and the pool has 2"),
+        (
+            [first, first],
+            [one, two],
+            "verified with layer 0 of the pool, and would be committed to layer 1",
+        ),
+        ([first, second], [one, one], "pool names a layer twice"),
+        ([first, second], [two, one], "layer 0 of the workspace were verified with layer 1"),
+    ]
+    for given, where, message in wrong:
+        with pytest.raises(LaunchError, match=message) as caught:
+            call.kernel.commit(given, accepted, where, call.slots)
+        assert "\n" not in caught.value.message
+    assert not call.program.launches
+    call.kernel.commit([second, first], accepted, pool, call.slots)  # factors know their layer
+    table = call.program.launches[-1][3]["table"].view(2, -1)
+    state = call.kernel.interface.table.index("state")
+    assert table[:, state].tolist() == [two.state.data_ptr(), one.state.data_ptr()]
+    call.kernel.commit([second], accepted, [two], call.slots)
+
+
+def test_a_workspace_of_one_layer_serves_one_layer(call: Call) -> None:
+    call.options["workspace"] = call.kernel.workspace(3, 5)
+    factors = [call.verify(layer)[1] for layer in range(2)]
+    accepted = torch.zeros(3, dtype=INT)
+    for pool in (call.pool, [call.pool.layer(0), call.pool.layer(1)]):
+        with pytest.raises(LaunchError, match="factors are of layers 0, 0 of the workspace"):
+            call.kernel.commit(factors, accepted, pool, call.slots)
+
+
+def test_layers_that_were_verified_crosswise_are_refused(call: Call) -> None:
+    call.options["workspace"] = call.kernel.workspace(3, 5, 2)
+    accepted, crossed = torch.zeros(3, dtype=INT), []
+    for layer in range(2):
+        call.options["layer"] = layer
+        crossed.append(call.verify(1 - layer)[1])
+    with pytest.raises(LaunchError, match="would be committed to layer 0"):
+        call.kernel.commit(crossed, accepted, call.pool, call.slots)
+    call.kernel.commit(crossed, accepted, call.kernel.pool(4, 2), call.slots)
+    call.kernel.commit(crossed, accepted, [call.pool.layer(1), call.pool.layer(0)], call.slots)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, "a", True, None])
+def test_a_wrong_batch_is_refused_before_anything_is_compiled(batch: Any) -> None:
+    with pytest.raises(ScheduleError, match="batch must be a whole number of at least 1"):
+        boleir.compile(
+            "gdn", key_heads=1, value_heads=1, d_k=16, d_v=16, target="sm_90", batch=batch
+        )
 
 
 def test_a_commit_takes_only_what_this_kernel_verified(call: Call) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -133,3 +134,46 @@ def test_adopted_layers_must_match() -> None:
 def test_what_is_no_memory_of_layers_is_not_adopted(states: Any, message: str) -> None:
     with pytest.raises(LaunchError, match=re.escape(message)):
         StatePool.adopt(states)
+
+
+WHOLE = [("a", "'a'"), (1.5, "1.5"), (None, "None"), (True, "True")]
+
+
+@pytest.mark.parametrize(("value", "shown"), WHOLE)
+def test_what_counts_is_a_whole_number(value: Any, shown: str) -> None:
+    pool = StatePool(2, 1, SLOT)
+    calls: dict[str, Any] = {
+        "slots": lambda: StatePool(value, 1, SLOT),
+        "layers": lambda: StatePool(1, value, SLOT),
+        "layer": lambda: pool.layer(value),
+        "slot": lambda: pool.read(value),
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            LaunchError, match=re.escape(f"{name} must be a whole number, not {shown}")
+        ):
+            call()
+
+
+def test_whole_numbers_of_numpy_are_whole() -> None:
+    pool = StatePool(np.int64(2), np.int32(1), SLOT)
+    assert pool.layer(np.int64(0)) is pool.layer(0)
+    with pytest.raises(LaunchError, match="layer 1 is not one of the pool's 1"):
+        pool.layer(np.int64(1))
+
+
+@pytest.mark.parametrize("kernel", ["gdn", None, 3])
+def test_a_pool_is_that_of_a_kernel(kernel: Any) -> None:
+    with pytest.raises(LaunchError, match="expected a Kernel or a SlotFormat") as caught:
+        StatePool(1, 1, kernel)
+    assert caught.value.mend is not None
+
+
+def test_a_slot_takes_tensors() -> None:
+    pool = StatePool(1, 1, SLOT)
+    with pytest.raises(
+        LaunchError, match=re.escape("states is a list, expected a tensor [1, 4, 6")
+    ):
+        pool.write(0, [1])  # type: ignore[arg-type]
+    with pytest.raises(LaunchError, match="windows is a int, expected a tensor"):
+        pool.write(0, torch.zeros(1, 4, 6, 5), 3)  # type: ignore[arg-type]
