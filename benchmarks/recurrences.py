@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -154,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
     add("--dtype", default="bfloat16", help="inputs and outputs")
     add("--name", default="recurrences", help="name of the result file")
     add("--out", type=Path, default=RESULTS, help="folder of the result file")
+    add("--json", action="store_true", help="print the report instead of a table")
     add("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: interpreted, for tests")
     return command
 
@@ -167,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("benchmarks.recurrences: no GPU found", file=sys.stderr)
         return 2
     report = run(options)
-    print(markdown(report))
+    print(json.dumps(report, indent=1) if options.json else markdown(report))
     return 1 if any("failed" in case or case.get("wrong") for case in report["cases"]) else 0
 
 

@@ -9,6 +9,7 @@ import re
 import sys
 import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boleir.errors import BoleirError, SpecError, TreeError
@@ -36,7 +37,7 @@ def find_recurrence(text: str) -> Recurrence:
 
     path, colon, name = text.partition(":")
     if not colon:
-        return load(text)
+        return _only_one(text) if text.endswith(".bole") else load(text)
     if not name or not path:
         raise SpecError(
             f"{text!r} names no recurrence",
@@ -45,6 +46,23 @@ def find_recurrence(text: str) -> Recurrence:
     if path.endswith(".bole"):
         return load_module(path).recurrence(name)
     return _from_module(path, name)
+
+
+def _only_one(path: str) -> Recurrence:
+    """The recurrence of a file, or the one that is named like it."""
+    from boleir.language.errors import UnknownRecurrence
+    from boleir.library import load_module, without_recurrence
+
+    found = load_module(path).recurrences
+    if not found:
+        raise without_recurrence(path)
+    named = [item for item in found if len(found) == 1 or item.name == Path(path).stem]
+    if not named:
+        raise UnknownRecurrence(
+            f"{path}: which recurrence? declared are: {', '.join(item.name for item in found)}",
+            mend=f"{path}:{found[0].name}",
+        )
+    return named[0]
 
 
 def _from_module(module: str, name: str) -> Recurrence:
@@ -131,9 +149,10 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def find_tree(text: str) -> TreeSpec:
-    """The tree that `text` denotes: parents (`-1,0,0,1`), or an expression of the language
-    (`beam(width=4, depth=5)`). Raises `TreeError` or `SpecError`."""
+def find_tree(text: str, recurrence: str = "") -> TreeSpec:
+    """The tree that `text` denotes: parents (`-1,0,0,1`), an expression of the language
+    (`beam(width=4, depth=5)`), or the name of a tree that the file of `recurrence` declares.
+    Raises `TreeError` or `SpecError`."""
     from boleir.language.parser import parse_tree
     from boleir.language.tree_spec import parents
 
@@ -142,16 +161,21 @@ def find_tree(text: str) -> TreeSpec:
             return parents(*(int(part) for part in text.split(",")))
         except ValueError:
             raise TreeError(f"{text!r} is no list of parents", mend="-1,0,0,1,1,2") from None
+    file = recurrence.partition(":")[0]
+    if file.endswith(".bole") and text.isidentifier():
+        from boleir.library import load_module
+
+        return load_module(file).tree(text)
     if "(" not in text:
         raise TreeError(f"{text!r} is no tree", mend="-1,0,0,1,1,2 or beam(width=4, depth=5)")
     return parse_tree(text, "--tree")
 
 
-def static_tree(text: str) -> StaticTree:
+def static_tree(text: str, recurrence: str = "") -> StaticTree:
     """Like `find_tree`, for what needs the topology itself. Raises `TreeError` for bounds."""
     from boleir.language.tree_spec import StaticTree
 
-    tree = find_tree(text)
+    tree = find_tree(text, recurrence)
     if not isinstance(tree, StaticTree):
         raise TreeError(
             f"{text!r} is a bound on trees, not a tree", mend="-1,0,0,1,1,2 or chain(4)"

@@ -73,8 +73,6 @@ def runner_arguments(args: argparse.Namespace) -> list[str]:
     for name in ("mode", "kind", "peers"):
         if args.recurrence and getattr(args, name) is not None:
             raise NoBenchmarks(f"--{name} compares with peers, --recurrence measures without them")
-    if args.recurrence and args.json:
-        raise NoBenchmarks("--recurrence prints a table; the result file is its JSON")
     for name in names:
         value = getattr(args, name)
         if value is not None:

@@ -34,6 +34,8 @@ EXAMPLES = (
     "bolec compile my_package.rules:decayed --dims 64x96",
 )
 DTYPES = ("bfloat16", "float16", "float32")
+NODES, DEPTH = 64, 8
+"""Bounds of the trees where nothing is asked for; the depth less where there are fewer nodes."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--heads", type=heads, default=(16, 32), metavar="H:HV", help="key and value heads (16:32)")
     add("--dims", type=dims, default=(128, 128), metavar="KxV", help="d_k and d_v (128x128)")
-    add("--nodes", type=positive, default=64, help="most nodes of one request's tree (64)")
-    add("--depth", type=natural, default=8, help="largest depth, in edges below a root (8)")
+    add("--nodes", type=positive, help=f"most nodes of one request's tree ({NODES})")
+    add("--depth", type=natural, help=f"largest depth, in edges below a root ({DEPTH})")
     add(
         "--batch",
         type=positive,
@@ -52,7 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--tree",
-        help="a static tree instead of --nodes and --depth: -1,0,0,1 or beam(width=4, depth=5)",
+        help="a tree instead of --nodes and --depth: -1,0,0,1, beam(width=4, depth=5) or a name "
+        "of the file",
     )
     add("--dtype", choices=DTYPES, default="bfloat16", help="token inputs and outputs (bfloat16)")
     add("--state-dtype", choices=DTYPES, default="float32", help="states (float32)")
@@ -129,16 +132,23 @@ def try_out(folder: Path, recurrence: Recurrence) -> str:
 
 def shapes(args: argparse.Namespace) -> Shapes:
     """The sizes asked for; a tree given brings its own bounds. Raises `RequestError`."""
-    from boleir.codegen.request import Shapes
+    from boleir.codegen.request import RequestError, Shapes
 
-    tree = None if args.tree is None else find_tree(args.tree)
+    tree = None if args.tree is None else find_tree(args.tree, args.recurrence)
+    if tree is not None and (args.nodes is not None or args.depth is not None):
+        raise RequestError(
+            "--nodes and --depth come from the tree when one is given",
+            mend="leave them out, or --tree 'dynamic(nodes=64, depth=8)' alone",
+        )
+    nodes = NODES if args.nodes is None else args.nodes
+    depth = min(DEPTH, nodes - 1) if args.depth is None else args.depth
     return Shapes(
         key_heads=args.heads[0],
         value_heads=args.heads[1],
         d_k=args.dims[0],
         d_v=args.dims[1],
-        max_nodes=tree.max_nodes if tree else args.nodes,
-        max_depth=tree.max_depth if tree else min(args.depth, args.nodes - 1),
+        max_nodes=tree.max_nodes if tree else nodes,
+        max_depth=tree.max_depth if tree else depth,
         dtype=args.dtype,
         state_dtype=args.state_dtype,
         parents=getattr(tree, "parents", None),

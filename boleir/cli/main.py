@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from boleir.cli.output import print_json
 from boleir.errors import BoleirError
@@ -131,6 +132,19 @@ def flags_last(argv: Sequence[str]) -> list[str]:
     return [*(word for word in argv[:end] if word not in flags), *moved, *argv[end:]]
 
 
+def _as_json(error: Exception, text: str) -> dict[str, Any]:
+    """What went wrong, and where and what helps if that is known (else null)."""
+    span, mend = getattr(error, "span", None), getattr(error, "mend", None)
+    return {
+        "type": type(error).__name__,
+        "message": error.message if isinstance(error, BoleirError) else text,
+        "file": span and span.source.name,
+        "line": span and span.line,
+        "column": span and span.column,
+        "mend": mend,
+    }
+
+
 def _report(error: Exception, args: argparse.Namespace) -> int:
     """Say what went wrong: in one line (a spec error adds its caret), or as JSON."""
     if args.debug:
@@ -138,7 +152,7 @@ def _report(error: Exception, args: argparse.Namespace) -> int:
     known = isinstance(error, (BoleirError, OSError))
     text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
     if args.json:
-        print_json({"error": {"type": type(error).__name__, "message": text}})
+        print_json({"error": _as_json(error, text)})
         sys.stdout.flush()
     print(f"bolec {args.command}: {text}", file=sys.stderr)
     if not known and not args.debug:

@@ -7,7 +7,7 @@ nothing recurses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from threading import Lock
@@ -21,7 +21,7 @@ from boleir.language.actions import Actions
 from boleir.language.errors import BadSyntax, UnknownName, did_you_mean
 from boleir.language.syntax_errors import explain
 from boleir.language.text import prepare
-from boleir.language.tree_spec import UNNAMED, TreeSpec
+from boleir.language.tree_spec import SPELLED, UNNAMED, TreeSpec
 
 _Item = TypeVar("_Item", Recurrence, TreeSpec)
 
@@ -66,11 +66,11 @@ def parse(text: str, name: str = "<text>") -> Recurrence:
 
 def parse_tree(text: str, name: str = "<tree>") -> TreeSpec:
     """One tree: `tree NAME = chain(8)`, or the right-hand side alone. Raises a `SpecError`."""
-    whole = text if text.split(maxsplit=1)[:1] == ["tree"] else f"tree {UNNAMED} = {text}"
-    trees = parse_module(whole, name).trees
+    named = text.split(maxsplit=1)[:1] == ["tree"]
+    trees = parse_module(text if named else f"tree {SPELLED} = {text}", name).trees
     if len(trees) != 1:
         raise BadSyntax(f"{name}: expected one tree, found {len(trees)}")
-    return trees[0]
+    return trees[0] if named else replace(trees[0], name=UNNAMED)
 
 
 def parse_module(text: str, name: str = "<text>") -> Module:

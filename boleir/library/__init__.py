@@ -39,16 +39,26 @@ def load(name: str | Path) -> Recurrence:
     """
     module = load_module(name)
     stem = Path(name).stem
+    if not module.recurrences:
+        raise without_recurrence(name)
     if len(module.recurrences) == 1:
         return module.recurrences[0]
     try:
         return module.recurrence(stem)
     except UnknownName:
-        declared = ", ".join(item.name for item in module.recurrences) or "none"
+        declared = [item.name for item in module.recurrences]
         raise UnknownRecurrence(
-            f"{name}: which recurrence? declared are: {declared}",
-            mend=f"name one of them '{stem}', or use load_module",
+            f"{name}: which recurrence? declared are: {', '.join(declared)}",
+            mend=f"boleir.load_module({str(name)!r}).recurrence({declared[0]!r})",
         ) from None
+
+
+def without_recurrence(name: str | Path) -> UnknownRecurrence:
+    """The error for a file that declares nothing, or trees alone."""
+    return UnknownRecurrence(
+        f"{name} declares no recurrence",
+        mend="recurrence NAME(q: key, k: key, v: value), and below it S = ... and out ...",
+    )
 
 
 def resolve(recurrence: Recurrence | str) -> Recurrence:

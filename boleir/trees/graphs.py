@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from boleir.errors import TreeError
+from boleir.language.tree_spec import directed
 from boleir.trees.checking import find_cycle
 from boleir.trees.faults import CycleError, TwoParentsError
 
@@ -26,13 +27,10 @@ def read_graph(graph: networkx.DiGraph[Any]) -> tuple[tuple[int, ...], tuple[Has
         TwoParentsError, CycleError, TreeError: the graph is not a directed forest; the nodes are
             named by label.
     """
-    if not hasattr(graph, "is_directed") or not hasattr(graph, "pred"):
-        if hasattr(graph, "is_directed"):
-            raise TreeError("the graph has no directions", mend="use a DiGraph: parent -> child")
-        raise TreeError(f"expected a networkx DiGraph, got {type(graph).__name__}")
+    nodes, above_of = directed(graph)
     above: dict[Hashable, Hashable | None] = {}
-    for label in graph.nodes:
-        parents = list(graph.pred[label])
+    for label in nodes:
+        parents = list(above_of[label])
         if len(parents) > 1:
             raise TwoParentsError(
                 f"node {label!r} has two parents: {parents[0]!r} and {parents[1]!r}"

@@ -116,11 +116,25 @@ def test_a_known_failure_is_one_line_and_status_1(
 def test_a_failure_can_be_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fail(monkeypatch, ScheduleError("too large"))
+    fail(monkeypatch, ScheduleError("too large", mend="less"))
     assert main(["doctor", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {
-        "error": {"type": "ScheduleError", "message": "too large"}
-    }
+        "error": {
+            "type": "ScheduleError", "message": "too large", "mend": "less",
+            "file": None, "line": None, "column": None,
+        }
+    }  # fmt: skip
+
+
+def test_a_mistake_in_json_has_its_place(
+    bole_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bole_file.write_text(BOLE.replace("S^T q", "S^T qq"))
+    assert main(["explain", str(bole_file), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"] == {
+        "type": "UnknownName", "message": "unknown name 'qq'", "mend": "did you mean 'q'?",
+        "file": str(bole_file), "line": 3, "column": 11,
+    }  # fmt: skip
 
 
 def test_an_unknown_failure_offers_the_traceback(
@@ -315,7 +329,7 @@ def test_a_mistake_in_a_file_is_shown_with_its_place(
 def test_compile_asks_for_what_was_said(
     pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = "compile gdn --heads 4:12 --dims 64x96 --nodes 20 --depth 30 --dtype float16"
+    argv = "compile gdn --heads 4:12 --dims 64x96 --nodes 20 --depth 19 --dtype float16"
     argv += " --state-dtype bfloat16 --target sm_80,gfx942 --set warps=8 --set pdl=false --jobs 1"
     assert main([*argv.split(), "--set", "solver=levels", "--out", str(tmp_path / "out")]) == 0
     request = pipeline.request
@@ -340,6 +354,63 @@ def test_compile_with_a_static_tree(pipeline: SimpleNamespace, tmp_path: Path) -
     assert main(["compile", "gdn", "--tree", "-1,0,0,1", "--out", out, "--quiet"]) == 0
     sizes = pipeline.request.shapes
     assert (sizes.max_nodes, sizes.max_depth, sizes.parents) == (4, 2, (-1, 0, 0, 1))
+
+
+def test_a_file_names_its_trees(
+    pipeline: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "both.bole", str(tmp_path / "out")
+    other = BOLE.replace(" plain(", " other(")
+    file.write_text(f"{BOLE}\n{other}\ntree t = chain(3)\ntree any = dynamic(nodes=9, depth=2)\n")
+    assert main(["explain", f"{file}:plain", "--tree", "t"]) == 0
+    assert "3 nodes, depth d = 2" in capsys.readouterr().out
+    for name, bounds in (("t", (3, 2, (-1, 0, 1))), ("any", (9, 2, None))):
+        argv = ["compile", f"{file}:plain", "--tree", name, "--out", out, "--quiet"]
+        assert main(argv) == 0
+        sizes = pipeline.request.shapes
+        assert (sizes.max_nodes, sizes.max_depth, sizes.parents) == bounds
+    capsys.readouterr()
+    for tree, message in (("tt", "no tree 'tt'\n  mend: did you mean 't'?"), ("any", "a bound on")):
+        assert main(["explain", f"{file}:plain", "--tree", tree]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["explain", str(file)]) == 1
+    assert f"which recurrence? declared are: plain, other\n  mend: {file}:plain" in (
+        capsys.readouterr().err
+    )
+    file.write_text("# nothing yet\n")
+    assert main(["explain", str(file)]) == 1
+    assert f"{file} declares no recurrence\n  mend: recurrence NAME(" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("--tree chain(4) --nodes 3", "--nodes and --depth come from the tree"),
+        ("--tree dynamic(nodes=4,depth=2) --depth 2", "--nodes and --depth come from the tree"),
+        ("--nodes 64 --depth 64", "max_depth must lie in 0..max_nodes-1 = 63, not 64"),
+        ("--tree -1,0,5", "node 2: parent 5 of the tree is neither"),
+    ],
+)
+def test_contradicting_bounds_are_refused(
+    pipeline: SimpleNamespace, capsys: pytest.CaptureFixture[str], argv: str, message: str
+) -> None:
+    assert main(["compile", "gdn", *argv.split()]) == 1
+    assert message in capsys.readouterr().err
+    assert pipeline.request is None
+
+
+def test_fewer_nodes_bring_less_depth(pipeline: SimpleNamespace, tmp_path: Path) -> None:
+    for argv, bounds in (("--nodes 4", (4, 3)), ("--nodes 20", (20, 8)), ("", (64, 8))):
+        assert main(["compile", "gdn", *argv.split(), "--out", str(tmp_path / "out")]) == 0
+        sizes = pipeline.request.shapes
+        assert (sizes.max_nodes, sizes.max_depth) == bounds
+
+
+def test_trees_that_nobody_could_read_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "gdn", "--tree", "chain(256)"]) == 1
+    assert "the tree has 256 nodes; entry by entry, at most 64" in capsys.readouterr().err
 
 
 def test_compile_prints_steps_and_json(
@@ -452,6 +523,14 @@ def test_bench_hands_its_options_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(argv) == 3
     expected = ["--rows", "1x16", "16x64x8", "--peers", "p", "--json", "--rounds", "5"]
     assert seen == expected
+
+
+def test_bench_of_recurrences_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = build_parser().parse_args(["bench", "--recurrence", "gdn", "--json"])
+    assert command_module("bench").runner_arguments(args) == ["--recurrence", "gdn", "--json"]
+    from benchmarks import recurrences
+
+    assert recurrences.parser().parse_args(["--recurrence", "gdn", "--json"]).json
 
 
 def test_bench_without_a_gpu_fails_in_one_line(

@@ -141,7 +141,7 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(UnknownRecurrence, match=r"which recurrence\? declared are: r, s"):
         load(file)
     file.write_text("tree t = chain(3)\n", encoding="utf-8")
-    with pytest.raises(UnknownRecurrence, match="declared are: none"):
+    with pytest.raises(UnknownRecurrence, match=r"mine\.bole declares no recurrence"):
         load(file)
     assert len(load_module(file).trees) == 1
     with pytest.raises(UnknownRecurrence, match="No such file"):

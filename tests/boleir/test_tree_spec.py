@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
+import numpy as np
 import pytest
 
 from boleir.errors import TreeError
@@ -93,6 +96,50 @@ def test_networkx_graphs() -> None:
         from_networkx(nx.DiGraph([(0, 1), (2, 3), (3, 2)]))
     with pytest.raises(TreeError, match="no node"):
         from_networkx(nx.DiGraph())
+
+
+def test_a_list_of_parents_is_taken_too() -> None:
+    assert parents([-1, 0, 0]) == parents((-1, 0, 0)) == parents(-1, 0, 0)
+    assert parents(np.array([-1, 0])) == parents(np.int64(-1), 0) == chain(2)
+    assert all(type(parent) is int for parent in parents(np.array([-1, 0])).parents)
+    assert parents(iter([-1]), name="one") == chain(1, name="one")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: parents([-1, "0"]), "the parent of node 1 of the tree must be a whole number"),
+        (lambda: parents("-1,0"), "node 0 of the tree must be a whole number, not '-1,0'"),
+        (lambda: parents(None), "not None"),
+        (lambda: parents([-1, 0], [0]), r"not \[-1, 0\]"),
+        (lambda: parents(-1, True), "not True"),
+        (lambda: parents(-1, 0.0, name="p"), "node 1 of tree p must be a whole number, not 0.0"),
+        (lambda: chain("x"), "nodes must be a whole number, not 'x'"),
+        (lambda: chain(2.5), "nodes must be a whole number"),
+        (lambda: beam(width="a", depth=2), "width must be a whole number, not 'a'"),
+        (lambda: beam(width=2, depth=None), "depth must be a whole number, not None"),
+        (lambda: dynamic(nodes=True, depth=0), "nodes must be a whole number, not True"),
+        (lambda: dynamic(nodes=2, depth="1"), "depth must be a whole number"),
+        (lambda: parents(-1, 0, 5), "parent 5 of the tree is neither"),
+        (lambda: from_networkx(None), "expected a networkx DiGraph, got NoneType"),
+        (lambda: from_networkx(nx.path_graph(3)), "no directions\n  mend: use a DiGraph"),
+        (lambda: from_networkx(nx.MultiGraph([(0, 1)])), "no directions"),
+        (lambda: from_networkx(nx.DiGraph([(0, 0)])), "lies on a cycle"),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_words(make: Any, message: str) -> None:
+    with pytest.raises(TreeError, match=message):
+        make()
+
+
+def test_an_edge_may_be_given_twice() -> None:
+    assert from_networkx(nx.MultiDiGraph([(0, 1), (0, 1), (1, 2)])) == chain(3)
+
+
+def test_an_unnamed_tree_has_a_name_in_text_only() -> None:
+    assert str(chain(2)) == "tree t = chain(2)"
+    assert parse_tree("chain(2)") == chain(2)
+    assert parse_tree(str(chain(2))) == chain(2, name="t")
 
 
 def test_depths_take_no_part_in_equality() -> None:
