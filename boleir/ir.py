@@ -23,7 +23,7 @@ from fractions import Fraction
 from itertools import count
 from typing import ClassVar
 
-from boleir.errors import Source, Span, SpecError
+from boleir.errors import Source, Span
 
 MAX_DEPTH = 200
 """Nesting of one expression: far above any real recurrence, far below Python's stack."""
@@ -67,10 +67,13 @@ class Expr:
         identity = (type(self).__name__, self.kind, *parts)
         depth = 1 + max((item.depth for item in content if isinstance(item, Expr)), default=0)
         if depth > MAX_DEPTH:
-            raise SpecError(
-                f"expression nests deeper than {MAX_DEPTH} levels",
+            from boleir.language.errors import NestingTooDeep
+
+            raise NestingTooDeep(
+                f"more than {MAX_DEPTH} operations build on one another "
+                "(each term of a long sum is one)",
                 span=self.span,
-                mend="write it with fewer nested operations",
+                mend="group long sums: (a + b + ...) + (c + d + ...)",
             )
         object.__setattr__(self, "key", _INTERNED.setdefault(identity, next(_KEYS)))
         object.__setattr__(self, "depth", depth)

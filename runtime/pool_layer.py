@@ -20,9 +20,9 @@ class PoolLayer:
     )  # fmt: skip
 
     def __init__(self, state: torch.Tensor, window: torch.Tensor | None = None) -> None:
-        _require_slots("state", state, 4)
+        _require_slots("state", state, "[slots, HV, d_v, d_k]")
         if window is not None:
-            _require_slots("window", window, 3)
+            _require_slots("window", window, "[slots, channels, width - 1]")
             if window.device != state.device:
                 raise LaunchError(f"window lies on {window.device}, state on {state.device}")
             if window.shape[0] != state.shape[0]:
@@ -80,18 +80,18 @@ class PoolLayer:
             self.pending[slot].zero_()
 
 
-def _require_slots(name: str, tensor: torch.Tensor, axes: int) -> None:
-    """Refuse a tensor whose slots are not contiguous inside, or share memory."""
+def _require_slots(name: str, tensor: torch.Tensor, axes: str) -> None:
+    """Refuse a tensor of other `axes`, or whose slots are not contiguous inside or share memory."""
     if not isinstance(tensor, torch.Tensor):
-        raise LaunchError(f"{name} is a {type(tensor).__name__}, expected a tensor")
-    if tensor.ndim != axes:
-        raise LaunchError(f"{name} has {tensor.ndim} axes, expected {axes}")
+        raise LaunchError(f"{name} is a {type(tensor).__name__}, expected a tensor {axes}")
+    if tensor.ndim != axes.count(",") + 1:
+        raise LaunchError(f"{name} is {list(tensor.shape)}, expected {axes}")
     expected = 1
     for size, stride in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:]), strict=True):
         if size > 1 and stride != expected:
             raise LaunchError(
                 f"{name} [{', '.join(map(str, tensor.shape))}] has strides {tensor.stride()}; "
-                "only the distance between slots is free"
+                f"only the distance between slots is free: {axes}, each slot contiguous"
             )
         expected *= size
     if tensor.shape[0] > 1 and tensor.stride(0) < expected:

@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,13 +101,16 @@ def _from_module(module: str, name: str) -> Recurrence:
 
 
 def _failed(error: BaseException, what: str) -> SpecError:
-    """The user's own code failed: what, where and why, in one line."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    reason = " ".join(str(error).split())
-    where = "" if isinstance(error, SyntaxError) else f" ({place.filename}:{place.lineno})"
+    """The user's own code failed: where, what and why."""
+    from boleir.language.python_errors import place_of, unknown_name
+
+    told = error.msg if isinstance(error, SyntaxError) else str(error)
+    reason = " ".join(told.split())
+    mend = unknown_name(error).mend if isinstance(error, NameError) else None
     return SpecError(
-        f"{what}: {type(error).__name__}{': ' if reason else ''}{reason}{where}",
-        mend="run again with --debug for the traceback",
+        f"{what}: {type(error).__name__}{': ' if reason else ''}{reason}",
+        span=place_of(error),
+        mend=mend or "run again with --debug for the traceback",
     )
 
 

@@ -98,7 +98,9 @@ def finish(
         raise MissingOutput(f"recurrence '{name}' has no output", span=name_span, mend="out S^T q")
     if not isinstance(update, Term) or update.shape != Kind.STATE:
         raise MissingUpdate(
-            f"the new state must be {NOUN[Kind.STATE]}, not {update.describe()}", span=update_span
+            f"the new state must be {NOUN[Kind.STATE]}, not {update.describe()}",
+            span=update_span,
+            mend="S = S + k v^T",
         )
     first, *more = _outputs(outputs)
     used = {node.name for node in walk(update.expr, first, *more) if isinstance(node, Input)}

@@ -310,6 +310,8 @@ def _mend_sum(left: Term, right: Term) -> str | None:
         return "a scalar may multiply a state, not be added to it"
     if Kind.STATE in kinds:
         return "make the other operand a state with an outer product: k v^T"
+    if kinds == {Kind.KEY, Kind.VALUE}:
+        return "vectors of different kinds meet in products: k v^T is a state"
     return None
 
 

@@ -27,7 +27,7 @@ class TextTooLong(SpecError):
 
 
 class NestingTooDeep(SpecError):
-    """Brackets nest deeper than the limit."""
+    """Brackets, or operations, nest deeper than the limit."""
 
 
 class UnbalancedBracket(SpecError):

@@ -47,10 +47,15 @@ def span_of(frame: FrameType | None) -> Span | None:
     """The expression that `frame` is evaluating, or its line where columns are not recorded."""
     if frame is None:
         return None
-    source = source_of(frame.f_code.co_filename, frame.f_globals)
-    positions = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    return code_span(frame.f_code, frame.f_lasti, frame.f_lineno, frame.f_globals)
+
+
+def code_span(code: CodeType, at: int, line_number: int, module_globals: dict[str, Any]) -> Span:
+    """The expression whose instruction lies `at` bytes into `code`, or its line."""
+    source = source_of(code.co_filename, module_globals)
+    positions = next(islice(code.co_positions(), at // 2, None), (None,) * 4)
     line, end_line, start, end = positions
-    line = line or frame.f_lineno
+    line = line or line_number
     text = source.line(line)
     if start is None or end is None:
         return Span(source, line, len(text) - len(text.lstrip()) + 1, len(text) + 1)
@@ -88,7 +93,7 @@ def parameter_spans(function: Callable[..., Any]) -> dict[str, Span]:
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
         return {}
-    if not isinstance(tree, ast.FunctionDef):
+    if not isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return {}
     source = source_of(function.__code__.co_filename)
     indent = len(lines[0]) - len(lines[0].lstrip())

@@ -108,6 +108,8 @@ def _unexpected_word(
         return BadSyntax(
             "there is no '**'", span=span, mend="a square is written square(x) or x * x"
         )
+    if word == "=" == previous:
+        return BadSyntax("there is no '=='", span=span, mend="a name is given by one '='")
     if word.type == "_NL":
         last = (word.start_pos or 0) - 1
         return BadSyntax(

@@ -120,7 +120,7 @@ def _join_lines(text: Text) -> str:
                 raise NestingTooDeep(
                     f"brackets nest deeper than {MAX_BRACKETS} levels",
                     span=text.span(at, at + 1),
-                    mend="name inner expressions",
+                    mend="give inner expressions names",
                 )
         elif token in _PARTNER:
             _close(text, opened, token, at)
@@ -134,6 +134,7 @@ def _close(text: Text, opened: list[int], token: str, at: int) -> None:
         raise UnbalancedBracket(
             f"'{token}' closes nothing: no '{_PARTNER[token]}' is open here",
             span=text.span(at, at + 1),
+            mend=f"remove it, or write its '{_PARTNER[token]}' before it",
         )
     start = opened.pop()
     if text.source.text[start] != _PARTNER[token]:
@@ -142,6 +143,7 @@ def _close(text: Text, opened: list[int], token: str, at: int) -> None:
             f"'{token}' cannot close the '{text.source.text[start]}' "
             f"of line {where.line}, column {where.column}",
             span=text.span(at, at + 1),
+            mend="close what was opened last first",
         )
 
 

@@ -21,6 +21,7 @@ from boleir.ir import Input, Kind, Per, Previous, Recurrence
 from boleir.language.assemble import check_inputs, check_name, finish
 from boleir.language.errors import BadSignature, did_you_mean
 from boleir.language.frames import parameter_spans, source_of
+from boleir.language.python_errors import spoken
 from boleir.language.symbols import Traced, value_of
 from boleir.language.terms import Term
 
@@ -65,6 +66,14 @@ def trace(function: Function, name: str | None = None) -> Recurrence:
             f"'{title}' cannot name a recurrence", span=at, mend='@recurrence(name="...")'
         )
     check_name(title, at, what="a recurrence")
+    _require_plain(function, at)
+    with spoken():
+        return _traced(function, title, spans)
+
+
+def _traced(function: Function, title: str, spans: dict[str, Span]) -> Recurrence:
+    """What `function` computes from its parameters."""
+    at = spans.get("")
     state, inputs, constants = _signature(function, spans)
     check_inputs(inputs)
     positional = [Traced(Term(item)) for item in inputs if item.per is Per.TOKEN]
@@ -82,6 +91,18 @@ def trace(function: Function, name: str | None = None) -> Recurrence:
         name_span=at,
         update_span=_place(update) or at,
     )
+
+
+def _require_plain(function: Function, at: Span | None) -> None:
+    """Refuse a function whose call does not run it."""
+    asynchronous = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if asynchronous or inspect.isgeneratorfunction(function):
+        what = "is asynchronous" if asynchronous else "yields"
+        raise BadSignature(
+            f"'{function.__name__}' {what}, and a recurrence is computed at once",
+            span=at,
+            mend="def f(S, q, k, v): ... return S_new, out",
+        )
 
 
 def _signature(
@@ -107,8 +128,9 @@ def _signature(
     constants: dict[str, Any] = {}
     for parameter in others:
         if parameter.kind not in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY):
+            stars = "**" if parameter.kind is inspect.Parameter.VAR_KEYWORD else "*"
             raise BadSignature(
-                f"'*{parameter.name}' names no input",
+                f"'{stars}{parameter.name}' names no input",
                 span=spans.get(""),
                 mend="list every input by its own name",
             )

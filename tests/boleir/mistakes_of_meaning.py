@@ -28,6 +28,7 @@ MEANING: Mistakes = {
         <text>:2:3: the new state must be a state, not a key vector
               S = exp(a) * k
               ^
+          mend: S = S + k v^T
         """,
     ),
     "convolution of a computed value": (
@@ -125,6 +126,7 @@ MEANING: Mistakes = {
         <text>:2:14: '+' has no meaning between a key vector and a value vector
               S = S + k (q + v)^T
                          ^^^^^
+          mend: vectors of different kinds meet in products: k v^T is a state
         """,
     ),
     "scalar added to a state": (

@@ -149,6 +149,17 @@ WRITING: Mistakes = {
         <text>:2:13: ')' closes nothing: no '(' is open here
               S = exp(a)) * S + k v^T
                         ^
+          mend: remove it, or write its '(' before it
+        """,
+    ),
+    "two signs of equality": (
+        errors.BadSyntax,
+        whole("S == exp(a) * S + k v^T"),
+        """
+        <text>:2:6: there is no '=='
+              S == exp(a) * S + k v^T
+                 ^
+          mend: a name is given by one '='
         """,
     ),
     "bracket closed by another": (
@@ -158,6 +169,7 @@ WRITING: Mistakes = {
         <text>:2:12: ']' cannot close the '(' of line 2, column 10
               S = exp(a] * S + k v^T
                        ^
+          mend: close what was opened last first
         """,
     ),
     "no output": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ import boleir as bole
 from boleir.errors import SpecError
 from boleir.ir import Kind, Recurrence
 from boleir.language import errors
+from boleir.language.python_errors import in_python
 from boleir.library import load
 
 
@@ -383,7 +385,7 @@ MISTAKES: list[tuple[Callable[..., Any], type[SpecError], str, str]] = [
     (matrix_mistake, errors.NoSuchProduct, "no product of a key vector and a value", "k @ v"),
     (sum_mistake, errors.KindMismatch, "between a key vector and a value vector", "k + v"),
     (late_convolution, errors.NotATokenInput, "as it was declared", "bole.causal_conv("),
-    (endless, SpecError, "deeper than 200 levels", "S + k @ v.T"),
+    (endless, errors.NestingTooDeep, "more than 200 operations build on", "S + k @ v.T"),
 ]
 
 
@@ -495,3 +497,97 @@ def test_outputs_may_be_rows_and_several() -> None:
     assert (alone.update, alone.output, alone.more) == (two.update, two.more[0], ())
     with pytest.raises(IndexError):
         two.with_output(2)
+
+
+def test_an_unknown_name_is_a_mistake_like_others() -> None:
+    def misspelled(S, q, k, v):
+        return S + kk @ v.T, S.T @ q  # noqa: F821
+
+    def bare(S, q, k, v, a):
+        return exp(a) * S + k @ v.T, S.T @ q  # noqa: F821
+
+    def early(S, q, k, v):
+        S = S + u @ v.T  # noqa: F821
+        u = k  # noqa: F841
+        return S, S.T @ q
+
+    for function, shown, mend in (
+        (misspelled, "kk", "did you mean 'k'?"),
+        (bare, "exp", "boleir.exp"),
+        (early, "u", None),
+    ):
+        with pytest.raises(errors.UnknownName) as caught:
+            bole.recurrence(function)
+        assert isinstance(caught.value, NameError)
+        span = caught.value.span
+        assert span is not None
+        assert span.source.name.endswith("test_language_tracing.py")
+        assert span.source.line(span.line)[span.column - 1 : span.end_column - 1] == shown
+        assert caught.value.mend == mend or mend is None
+
+
+def test_a_function_that_does_not_run_when_called_is_refused(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def later(S, q, k, v):
+        return S + k @ v.T, S.T @ q
+
+    def one_by_one(S, q, k, v):
+        yield S + k @ v.T
+        yield S.T @ q
+
+    async def both(S, q, k, v):
+        yield S
+
+    cases: list[tuple[Any, str]] = [(later, "asynchronous"), (one_by_one, "yields"), (both, "asyn")]
+    for function, what in cases:
+        with pytest.raises(errors.BadSignature, match=what) as caught:
+            bole.recurrence(function)
+        assert caught.value.span is not None
+        assert function.__name__ in caught.value.span.source.line(caught.value.span.line)
+    assert not recwarn.list
+
+
+def test_stars_are_shown_as_written() -> None:
+    def one(S, q, k, v, *more):
+        return S + k @ v.T, S.T @ q
+
+    def two(S, q, k, v, **more):
+        return S + k @ v.T, S.T @ q
+
+    for function, shown in ((one, "'*more' names"), (two, "'**more' names")):
+        with pytest.raises(errors.BadSignature, match=re.escape(shown)):
+            bole.recurrence(function)
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("S = S + k v^T", "S = S + k @ v.T"),
+        ("out S^T q", "return S, S.T @ q"),
+        ("write the matrix product without '*'", "write the matrix product with '@'"),
+        (
+            "square matrices act on the state: (I - beta * k k^T) S, or S (I - v v^T)",
+            "square matrices act on the state: (I - beta * k @ k.T) @ S, or S @ (I - v @ v.T)",
+        ),
+        (
+            "transposed, these exist: state^T key; products are k v^T (outer), S v (read along)",
+            "transposed, these exist: state.T @ key; products are k @ v.T (outer), "
+            "S @ v (read along)",
+        ),
+        ("a state may be divided by a head scalar", "a state may be divided by a head scalar"),
+        ("use it or remove it", "use it or remove it"),
+    ],
+)
+def test_mends_speak_python(text: str, python: str) -> None:
+    assert in_python(text) == in_python(python) == python
+
+
+def test_a_mend_for_a_function_is_python() -> None:
+    def wrong(S, q, k, v):
+        return S + k, S.T @ q
+
+    with pytest.raises(errors.KindMismatch, match=re.escape("k @ v.T")):
+        bole.recurrence(wrong)
+    with pytest.raises(errors.KindMismatch, match=re.escape("k v^T")):
+        bole.parse("recurrence r(q: key, k: key, v: value)\n  S = S + k\n  out S^T q\n")

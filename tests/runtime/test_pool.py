@@ -88,9 +88,11 @@ def test_layers_of_odd_sizes_are_aligned() -> None:
 def test_only_the_distance_between_slots_is_free() -> None:
     with pytest.raises(LaunchError, match="only the distance between slots is free"):
         PoolLayer(torch.zeros(3, 4, 5, 6).transpose(2, 3))
-    with pytest.raises(LaunchError, match="state has 3 axes, expected 4"):
+    with pytest.raises(
+        LaunchError, match=re.escape("state is [3, 4, 5], expected [slots, HV, d_v")
+    ):
         PoolLayer(torch.zeros(3, 4, 5))
-    with pytest.raises(LaunchError, match="window has 2 axes, expected 3"):
+    with pytest.raises(LaunchError, match=re.escape("window is [3, 4], expected [slots, channels")):
         PoolLayer(torch.zeros(3, 4, 5, 6), torch.zeros(3, 4))
     with pytest.raises(LaunchError, match="slots overlap"):
         PoolLayer(torch.zeros(1, 4, 5, 6).expand(3, 4, 5, 6))
