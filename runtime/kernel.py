@@ -225,8 +225,8 @@ class Kernel:
             factors: of one layer, or of all layers of one round.
             accepted_node: int32 [B], the last accepted node of each request, numbered within the
                 request; -1 or any number that is no node of it leaves its slot as it is.
-            pool: the layers' states: a pool (layer i for the factors of layer i), or one layer of
-                it for each of the factors.
+            pool: the layers' states: a pool (layer i for the factors of layer i, all of them once),
+                or one layer of it for each of the factors.
             slots: int32 [B], where the states are, as in `verify`; -1 for a padding row.
             target_slots: int32 [B], where the new states go; by default `slots`.
             track_nodes, track_slots: int32 [B], an interior node of the accepted path and a second
