@@ -153,6 +153,8 @@ class StatePool:
 
     def layer(self, index: int) -> PoolLayer:
         """One layer. Raises `LaunchError` when there is none of that number."""
+        if type(index) is int and 0 <= index < len(self.layers):
+            return self.layers[index]  # at once: every layer of every round comes here
         return self.layers[place("layer", index, len(self.layers), "pool")]
 
     def read(self, slot: int) -> SlotContent:

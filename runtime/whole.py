@@ -27,8 +27,6 @@ def count(name: str, value: object, least: int) -> int:
 
 def place(name: str, value: object, size: int, owner: str) -> int:
     """The number of one of `size` things that `owner` has. Raises `LaunchError`."""
-    if type(value) is int and 0 <= value < size:
-        return value
     number = whole(name, value)
     if not 0 <= number < size:
         raise LaunchError(f"{name} {number} is not one of the {owner}'s {size}")
