@@ -97,13 +97,25 @@ def _workers() -> tuple[str, ...]:
 CONTENDERS = tuple(
     f"{name}@{row}{fields and ':' + fields}"
     for name, row, choices in (
-        ("gated_delta_rule", "1x16x5", ("",)),
+        (
+            "gated_delta_rule",
+            "1x16x5",
+            ("", "fusion=joined,warps=2", "fusion=joined,warps=2,b_v=32"),
+        ),
         ("gated_delta_rule", "1x64x8", ("", "b_k=32,stages=4")),
         ("gated_delta_rule", "16x32x8", ("", "prefetch=True", "b_k=32,stages=4")),
         (
             "gated_delta_rule",
             "16x64x8",
-            ("", "prefetch=True", "b_k=32,stages=3", "b_k=32,stages=4", "b_k=64,stages=3"),
+            (
+                "",
+                "factor_registers=168",
+                "prefetch=True",
+                "b_k=32,stages=3",
+                "b_k=32,stages=4",
+                "b_k=32,stages=4,factor_registers=168",
+                "b_k=64,stages=3",
+            ),
         ),
         ("gdn", "1x64x8", ("", "b_k=32,stages=4")),
         ("gdn", "16x64x8", ("", "prefetch=True", "b_k=32,stages=4")),

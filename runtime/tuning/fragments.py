@@ -119,7 +119,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "stages": Fragment((1, 2, 3, 4), 1, _loops, ordered=True),
     "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
     "factor_warps": powers(1, 8, 4, _several),
-    "factor_registers": choice((0,)),
+    "factor_registers": choice((0, 168), _several),
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),
 }
