@@ -40,8 +40,8 @@ class Variant:
     dtype: str = "bfloat16"
     batch: int = 1
     """What the default schedule is chosen for."""
-    joined: bool = False
-    """Factors and value tiles in one launch, instead of the default schedule."""
+    schedule: str = "default"
+    """One of `SCHEDULES`, or the default one."""
     limit: float = LIMIT
     """Per-node error of outputs and states."""
 
@@ -49,7 +49,8 @@ class Variant:
         s = self.shape
         heads = f"{s.key_heads}:{s.value_heads}"
         formats = "" if self.dtype == "bfloat16" else f"-{self.dtype}"
-        tree = f"{self.nodes}-{self.depth}-b{self.batch}{'-joined' if self.joined else ''}"
+        tree = f"{self.nodes}-{self.depth}-b{self.batch}"
+        tree += "" if self.schedule == "default" else f"-{self.schedule}"
         return f"{self.recurrence}-{heads}-{s.d_k}x{s.d_v}-{tree}{formats}"
 
 
@@ -67,6 +68,10 @@ VARIANTS = (
     Variant("gated_delta_rule", QWEN, 64, 24),
     Variant("gated_delta_rule", QWEN, 64, 24, batch=16),
     Variant("gated_delta_rule", QWEN_9B, 64, 8),
+    Variant("gated_delta_rule", QWEN_27B, 256, 12, batch=16),
+    Variant("gdn", QWEN_9B, 64, 8, batch=16),
+    Variant("gdn", QWEN_27B, 16, 5),
+    Variant("gdn", QWEN_9B, 256, 12),
     Variant("gated_delta_rule", QWEN_27B, 64, 8, batch=16),
     Variant("gated_delta_rule", Shape(1, 2, 96, 60), 33, 24),
     Variant("gated_delta_rule", Shape(1, 2, 256, 100), 65, 9),
@@ -83,9 +88,13 @@ VARIANTS = (
     Variant("kda", Shape(4, 4, 128, 128), 64, 24, batch=16),
     Variant("kda", Shape(1, 2, 60, 32), 16, 5),
     Variant("kda", Shape(1, 2, 64, 96), 200, 9),
-    Variant("kda", QWEN, 64, 8, joined=True),
-    Variant("gated_delta_rule", QWEN_9B, 64, 8, joined=True),
-    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, joined=True),
+    Variant("kda", QWEN, 64, 8, schedule="joined"),
+    Variant("gated_delta_rule", QWEN_9B, 64, 8, schedule="joined"),
+    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="joined"),
+    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="key loop"),
+    Variant("gated_delta_rule", Shape(1, 2, 96, 60), 40, 9, schedule="key loop"),
+    Variant("gdn", QWEN, 64, 8, batch=16, schedule="key loop"),
+    Variant("mamba2", Shape(1, 4, 64, 96), 60, 7, schedule="key loop"),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -101,7 +110,10 @@ DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
     Variant("gdn", Shape(1, 2, 64, 128), 17, 5, dtype="float32"),
 )
-JOINED = {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "joined": {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32},
+    "key loop": {"fusion": "split", "solver": "inverse", "b_k": 32, "stages": 3},
+}
 _MADE: dict[Variant, Harness] = {}
 
 
@@ -116,7 +128,7 @@ def harness(variant: Variant) -> Harness:
             max_depth=variant.depth,
             dtype=variant.dtype,
             batch=variant.batch,
-            schedule=JOINED if variant.joined else None,
+            schedule=SCHEDULES.get(variant.schedule),
             out_dtype="float32",
         )
     return _MADE[variant]
@@ -181,7 +193,7 @@ def test_outputs_and_states_agree_with_the_walk(variant: Variant, case: Case) ->
             assert made.window_is(batch, slot, request, end)
 
 
-TOGETHER = tuple(variant for variant in VARIANTS if variant.joined)
+TOGETHER = tuple(variant for variant in VARIANTS if variant.schedule != "default")
 PER_CHANNEL = (
     Variant("kda", Shape(4, 4, 128, 128), 64, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
