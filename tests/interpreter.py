@@ -1,7 +1,7 @@
 """Calls in children in which Triton interprets kernels on the CPU.
 
 The interpreter is chosen when a kernel is defined, and a wild access ends the process; hence a
-child per call. Importing torch and Triton takes longer than most calls, so one process imports
+child per call. Importing torch and Triton takes longer than many calls, so one process imports
 them and is forked for each. What a call imports, changes or breaks ends with its child.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from boleir.codegen.worker_process import WorkerProcess, serve
+from tests import lighter_interpreter
 
 ROOT = Path(__file__).resolve().parent.parent
 _IMPORTED_BEFORE = ("torch", "triton.language", "boleir.codegen.pipeline", "boleir.runtime.api")
@@ -109,6 +110,7 @@ def main() -> None:
     """Serve calls until standard input ends."""
     for name in _IMPORTED_BEFORE:
         importlib.import_module(name)
+    lighter_interpreter.install()
     serve(lambda request: answer(request, Path(sys.argv[1])))
 
 
