@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from boleir.derive.algebra import ONE, split_scalar
 from boleir.derive.canonical import Canon, emit
-from boleir.derive.closed_form import Block, ClosedForm, Gates, Mask, Nilpotency
+from boleir.derive.closed_form import (
+    Block,
+    ClosedForm,
+    Gates,
+    Mask,
+    Nilpotency,
+    RightSide,
+)
 from boleir.derive.structure import is_zero
 from boleir.ir import Expr, number
 
@@ -52,6 +59,12 @@ def _solves(form: ClosedForm) -> bool:
 def _reads(form: ClosedForm) -> bool:
     """Whether the output reads by a query, and not by pairs of its own alone."""
     return not is_zero(form.C.query.vector)
+
+
+def _seen(form: ClosedForm) -> list[RightSide]:
+    """Right sides of the pairs that write or that the output sees; others serve other outputs."""
+    pairs = zip(form.R, form.commit.pairs, form.C.pairs, strict=True)
+    return [side for side, write, read in pairs if not (is_zero(write) and is_zero(read.own))]
 
 
 def _gated_system(form: ClosedForm) -> bool:
@@ -138,14 +151,14 @@ def missing_strength(form: ClosedForm) -> ClosedForm | None:
     def bare(expr: Expr) -> Expr:
         return emit(split_scalar(canon.poly(expr))[1])
 
-    if all(split_scalar(canon.poly(side.erase.vector))[0] == ONE for side in form.R):
+    if all(split_scalar(canon.poly(side.erase.vector))[0] == ONE for side in _seen(form)):
         return None
     return _in_system(form, lambda b: replace(b, left=bare(b.left)))
 
 
 def missing_gain(form: ClosedForm) -> ClosedForm | None:
     """The vector gain of the unknowns is left out."""
-    if all(side.gain is None for side in form.R):
+    if all(side.gain is None for side in _seen(form)):
         return None
     return replace(form, R=tuple(replace(side, gain=None) for side in form.R))
 
@@ -168,7 +181,7 @@ def commit_without_gates(form: ClosedForm) -> ClosedForm | None:
 
 def right_side_without_state(form: ClosedForm) -> ClosedForm | None:
     """R forgets the committed state."""
-    if not form.G:
+    if not _seen(form):
         return None
     return replace(
         form,
@@ -178,7 +191,7 @@ def right_side_without_state(form: ClosedForm) -> ClosedForm | None:
 
 def right_side_without_writes(form: ClosedForm) -> ClosedForm | None:
     """R forgets the pure writes of the ancestors."""
-    if not any(side.writes for side in form.R):
+    if not any(side.writes for side in _seen(form)):
         return None
     return replace(
         form,

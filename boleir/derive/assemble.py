@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from boleir.derive.affine import Affine, State, Token, merged
@@ -61,14 +62,20 @@ class _Pair:
 
 
 def assemble(recurrence: Recurrence) -> NormalForm:
-    """The normal form of a recurrence. Raises a `Refusal` for one outside the family, and
-    `TooComplicated` for one that grows beyond reason."""
+    """The normal form of a recurrence, by its first output. Raises a `Refusal` for one outside the
+    family, and `TooComplicated` for one that grows beyond reason."""
+    return assemble_all(recurrence)[0]
+
+
+def assemble_all(recurrence: Recurrence) -> tuple[NormalForm, ...]:
+    """One normal form for each output. All have the same pairs and pure writes, so that one solve
+    serves them."""
     mend = "fewer steps per token; or make a repeated factor an input"
     with bounded("the recurrence", mend, recurrence.update.span):
         return _assemble(recurrence)
 
 
-def _assemble(recurrence: Recurrence) -> NormalForm:
+def _assemble(recurrence: Recurrence) -> tuple[NormalForm, ...]:
     interpreter = Interpreter(recurrence)
     state = interpreter.values[recurrence.update.key]
     if isinstance(state, Tainted):
@@ -82,7 +89,7 @@ def _assemble(recurrence: Recurrence) -> NormalForm:
     first: ReadoutNotSupported | None = None
     for ways in ({}, {"as_read": True}, {"watched": True}):
         try:
-            return _Assembly(recurrence, interpreter, state, **ways).form()
+            return _Assembly(recurrence, interpreter, state, **ways).forms()
         except ReadoutNotSupported as refusal:
             first = first or refusal
     assert first is not None
@@ -101,8 +108,8 @@ class _Assembly:
         as_read: bool = False,
         watched: bool = False,
     ) -> None:
-        """`as_read`: unknowns are what the output reads, later decays in what they are written
-        along. `watched`: the output may have pairs of its own, which write nothing."""
+        """`as_read`: unknowns are what outputs read, later decays in what they are written
+        along. `watched`: outputs may have pairs of their own, which write nothing."""
         self.recurrence = recurrence
         self.as_read = as_read
         self.watched = watched
@@ -117,26 +124,35 @@ class _Assembly:
         # A reference of the token in terms of those that are left, where it is not one of them.
         self.meanings: dict[int, Affine] = {}
 
-    def form(self) -> NormalForm:
-        """All parts put together."""
+    def forms(self) -> tuple[NormalForm, ...]:
+        """All parts put together, for every output."""
+        given = self.recurrence
         pairs, writes = self._split()
-        output = self.interpreter.values[self.recurrence.output.key]
         pairs = _in_order(pairs)
-        readout, watched = self._readout(output, pairs, writes)
-        pairs += watched
-        log_decay = log_of_decay(self.decay, self.canon, self._decaying())
-        return NormalForm(
-            recurrence=self.recurrence,
+        found = [self._readout(output, pairs, writes) for output in given.outputs]
+        watched = list(dict.fromkeys(read for _, reads in found for read in reads))
+        pairs += [_Pair(-1 - n, ZERO, read, ZERO, {}) for n, read in enumerate(watched)]
+        first = NormalForm(
+            recurrence=given,
             side=self.side.name,
             decay=self.canon.expr(self.decay),
-            log_decay=log_decay,
+            log_decay=log_of_decay(self.decay, self.canon, self._decaying()),
             pairs=tuple(self._pair(pair, pairs[:n]) for n, pair in enumerate(pairs)),
             writes=tuple(
                 Write(self.canon.expr(w), self.canon.expr(self.definitions[r].free))
                 for r, w in writes
             ),
-            readout=readout,
+            readout=_with_watched(*found[0], watched),
         )
+        more = (
+            replace(
+                first,
+                recurrence=replace(given.with_output(n), inputs=given.inputs),
+                readout=_with_watched(readout, reads, watched),
+            )
+            for n, (readout, reads) in enumerate(found[1:], 1)
+        )
+        return (first, *more)
 
     def _decaying(self) -> Expr:
         """Where the state has decayed as far as the new one."""
@@ -182,9 +198,10 @@ class _Assembly:
                 self._couple(r, other)
 
     def _take_as_read(self, full: dict[int, Affine], readers: frozenset[int]) -> None:
-        """Where the update writes c * x and the output reads x itself: x for c * x."""
-        output = self.interpreter.values[self.recurrence.output.key]
-        seen = set(output.refs) - set(self.sealed) if isinstance(output, Affine) else set()
+        """Where the update writes c * x and an output reads x itself: x for c * x."""
+        outputs = [self.interpreter.values[x.key] for x in self.recurrence.outputs]
+        refs = {r for output in outputs if isinstance(output, Affine) for r in output.refs}
+        seen = refs - set(self.sealed)
         for r, x in itertools.product(sorted(self.sealed), sorted(seen)):
             read = self.token.whole(x)
             scalar = self.token.multiple(full[r], read)
@@ -306,23 +323,23 @@ class _Assembly:
     def _may_split(self, vector: Poly) -> bool:
         """Whether to look for the decay in `vector`: a number divides everything, so it counts as
         there when the quotient is the simpler number."""
-        number = self.decay.value
-        if number is None:
+        decay = self.decay.value
+        if decay is None:
             return True
         ((_, size),) = content(vector)[0].terms.items()
-        return number != 1 and _height(size / number) < _height(size)
+        return decay != 1 and _height(size / decay) < _height(size)
 
     def _readout(
-        self, output: object, pairs: list[_Pair], writes: list[tuple[int, Poly]]
-    ) -> tuple[Readout, list[_Pair]]:
-        """What the output sees, and the pairs that it needs beside those of the update."""
-        node = self.recurrence.output
+        self, node: Expr, pairs: list[_Pair], writes: list[tuple[int, Poly]]
+    ) -> tuple[Readout, list[_Read]]:
+        """What an output sees by the pairs of the update, and what it reads beside them."""
+        output = self.interpreter.values[node.key]
         if isinstance(output, Tainted):
             if output.refusal is TwoSided:
                 raise MixedChannels(output.term)
             raise output.refusal(output.term)
         if isinstance(output, CrossRead):
-            return self._cross_readout(output, pairs, writes), []
+            return self._cross_readout(node, output, pairs, writes), []
         if not isinstance(output, Affine):
             raise OutputWithoutState(node)
         kept = frozenset({p.origin for p in pairs} | {r for r, _ in writes})
@@ -336,7 +353,7 @@ class _Assembly:
         )
         if len(_collect(form)) != 1:
             form = self._recognised_by_reads(form, known)
-        form, read, others = self._query(form, expanded)
+        form, read, others = self._query(node, form, expanded)
         reading, gain = self._reading(read)
         _, bare = self._without_decay(read)
         weights: dict[int, Poly] = {}
@@ -346,35 +363,36 @@ class _Assembly:
                 raise ReadoutNotSupported(node)
             weights[r] = weight
         direct = self._share_direct(form.free, bare, weights, writes)
-        watched = [_Pair(-1 - n, ZERO, x, ZERO, {}) for n, x in enumerate(others)]
-        weights |= {pair.origin: -ONE for pair in watched}
         readout = Readout(
             query=reading,
-            pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs + watched),
+            pairs=tuple(self.canon.expr(weights.get(p.origin, ZERO)) for p in pairs),
             writes=tuple(self.canon.expr(weights.get(r, ZERO)) for r, _ in writes),
             direct=self.canon.expr(direct) if direct else None,
             gain=gain,
         )
-        return readout, watched
+        return readout, others
 
-    def _query(self, form: Affine, expanded: Affine) -> tuple[Affine, _Read, list[_Read]]:
+    def _query(
+        self, node: Expr, form: Affine, expanded: Affine
+    ) -> tuple[Affine, _Read, list[_Read]]:
         """The output in terms of unknowns, the read that becomes its query, and the reads that
         pairs of their own must take (see `watched`)."""
         reads = _collect(form)
         if not self.watched:
             if len(reads) != 1:
-                raise ReadoutNotSupported(self.recurrence.output)
+                raise ReadoutNotSupported(node)
             return form, reads[0], []
         found = []
         for start, gain in ((x, g) for x in self._starts(form, expanded) for g in gains_of(x)):
             scaled = scalar_weights(start, self.definitions, self.side, gain)
             if scaled is None:
                 continue
-            reads = _collect(Affine(reads=without_gain(scaled, gain)))
-            query = next((x for x in reads if self._without_decay(x)[1].gain == ONE), None)
-            if query is not None:  # the others lie inside the output's gain
-                others = [x for x in reads if x != query]
-                found.append((scaled, _Read(query.gain * gain, query.vector), others))
+            inside = without_gain(scaled, gain)
+            for reads in (_collect(Affine(reads=inside)), _apart(inside)):
+                query = next((x for x in reads if self._without_decay(x)[1].gain == ONE), None)
+                if query is not None:  # the others lie inside the output's gain
+                    others = [x for x in reads if x != query]
+                    found.append((scaled, _Read(query.gain * gain, query.vector), others))
         if found:
             return min(found, key=lambda choice: len(choice[2]))
         scaled = scalar_weights(form, self.definitions, self.side, ONE)
@@ -428,10 +446,9 @@ class _Assembly:
         return free
 
     def _cross_readout(
-        self, output: CrossRead, pairs: list[_Pair], writes: list[tuple[int, Poly]]
+        self, node: Expr, output: CrossRead, pairs: list[_Pair], writes: list[tuple[int, Poly]]
     ) -> Readout:
         """Right acting: the output contracts the unknown side, so its own weights are shares."""
-        node = self.recurrence.output
         output = self._unscaled(output)
         state, free = output.state, output.free
         missing = self._not_yet_written(state, output)
@@ -443,7 +460,7 @@ class _Assembly:
         written = {p.origin: p.write for p in pairs} | dict(writes)
         read_after = state == self.updated
         shares: dict[int, Poly] = dict.fromkeys(written, ONE) if read_after else {}
-        for r, write in () if read_after else self._settled(state).items():
+        for r, write in () if read_after else self._settled(node, state).items():
             share = divide(write, written[r]) if r in written else None
             if share is None or share.vectors:
                 raise ReadInBetween(node)
@@ -478,13 +495,13 @@ class _Assembly:
                 )
         return CrossRead(state, output.vector, output.gain, output.free)
 
-    def _settled(self, state: State) -> dict[int, Poly]:
+    def _settled(self, node: Expr, state: State) -> dict[int, Poly]:
         """What a state has written, in terms of the references that are left."""
         found: dict[int, Poly] = {}
         for r, write in state.sealed.items():
             meaning = self.meanings.get(r, Affine(refs={r: ONE}))
             if meaning.free:
-                raise ReadInBetween(self.recurrence.output)
+                raise ReadInBetween(node)
             found = merged(found, {k: c * write for k, c in meaning.refs.items()})
         return found
 
@@ -514,9 +531,15 @@ class _Assembly:
         return total
 
 
-def _height(number: Fraction) -> int:
+def _with_watched(readout: Readout, reads: list[_Read], watched: list[_Read]) -> Readout:
+    """`readout` with its weights for pairs that write nothing: -1 for those of this output."""
+    weights = tuple(emit(-ONE if read in reads else ZERO) for read in watched)
+    return replace(readout, pairs=readout.pairs + weights)
+
+
+def _height(value: Fraction) -> int:
     """Size of a fraction in lowest terms."""
-    return abs(number.numerator) * number.denominator
+    return abs(value.numerator) * value.denominator
 
 
 def _collect(form: Affine) -> list[_Read]:
@@ -535,6 +558,11 @@ def _collect(form: Affine) -> list[_Read]:
             scalar, gain_poly = split_scalar(total)
             reads.append(_Read(gain_poly, direction * scalar))
     return sorted(reads, key=lambda r: (rank(emit(r.gain)), rank(emit(r.vector))))
+
+
+def _apart(reads: Mapping[Monomial, Poly]) -> list[_Read]:
+    """Readings one by one, also where several lie along one vector."""
+    return [_Read(term(gain), vector) for gain, vector in reads.items()]
 
 
 def _in_order(pairs: list[_Pair]) -> list[_Pair]:

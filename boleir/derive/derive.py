@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boleir.derive.assemble import assemble
+from boleir.derive.assemble import assemble_all
 from boleir.derive.closed_form import (
     Block,
     ClosedForm,
@@ -30,10 +30,8 @@ def derive(recurrence: Recurrence | str) -> ClosedForm:
     from boleir.library import resolve
 
     given = resolve(recurrence)
-    more = tuple(
-        from_normal_form(assemble(given.with_output(n))) for n in range(1, len(given.outputs))
-    )
-    return replace(from_normal_form(assemble(given)), more=more)
+    first, *more = (from_normal_form(form) for form in assemble_all(given))
+    return replace(first, more=tuple(more))
 
 
 def from_normal_form(form: NormalForm) -> ClosedForm:

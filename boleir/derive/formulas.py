@@ -126,7 +126,8 @@ class Formulas(Pieces):
         inner = [self._output_base()] if reads else []
         for a, block in enumerate(out.pairs):
             if is_zero(block.right):
-                inner.append(self._own_share(block.own, self._unknown(a, "i")))
+                seen = not is_zero(block.own)
+                inner += [self._own_share(block.own, self._unknown(a, "i"))] if seen else []
                 continue
             strict = is_zero(block.own)
             weight = self._entry_name("C", "i", "j", a)

@@ -116,7 +116,7 @@ class Interpreter:
         self.elementwise: Expr | None = None
         """The first state that decays over keys and values at once; reads of it may be all there is
         to it, so only the new state decides."""
-        roots = (recurrence.update, recurrence.output)
+        roots = (recurrence.update, *recurrence.outputs)
         # States that the update reads again must name their terms, so that steps form a chain.
         self._read_again = {
             node.state.key for node in walk(recurrence.update) if isinstance(node, Read | ReadKey)

@@ -125,6 +125,42 @@ def wide_body(seed: int) -> str:
     return "\n".join(lines)
 
 
+GAINS = ("", "", "w * ", "tanh(v) * ", "b * ", "(w - v) * ", "silu(h) * ")
+SCALES = ("{}", "{}", "2 * {}", "b * {}", "-{}", "{} * w")
+"""What a right-acting output does to a state that it reads."""
+
+
+def outputs_body(seed: int) -> str:
+    """A wide body whose outputs are anything linear: one or two of them, each a sum of reads of the
+    states along the way with gains of their own; right acting, of scaled states and unknowns."""
+    rng = random.Random(f"outputs {seed}")
+    lines = [line for line in wide_body(seed).splitlines() if not line.startswith("out ")]
+    right = any(re.search(r"[ (](S|T\d) \(", line) for line in lines)
+    states = [name for line in lines if (name := line.split(" = ")[0]) == "S" or name[0] == "T"]
+    names = [name for line in lines if (name := line.split(" = ")[0])[0] == "u" and name != "u"]
+    for _ in range(rng.choice([1, 1, 2])):
+        lines.append(f"out {' + '.join(_reads(rng, states, names, right))}")
+    return "\n".join(lines)
+
+
+def _reads(rng: random.Random, states: list[str], names: list[str], right: bool) -> list[str]:
+    terms = []
+    if right:
+        state = rng.choice(["S", "S", *states])
+        terms = [f"({rng.choice(SCALES).format(state)})^T q"]
+        if rng.random() < 0.3:
+            terms.append(f"{rng.choice(['a', '2'])} * (({state})^T q)")
+        if names and rng.random() < 0.3:
+            terms.append(f"(q^T {rng.choice(names)}) * {rng.choice(['v', 'w', '(v - w)'])}")
+    else:
+        for _ in range(rng.choice([1, 2, 2, 3])):
+            read = f"({rng.choice(states)}^T ({rng.choice(['q', 'q', *KEYS])}))"
+            terms.append(f"{rng.choice(GAINS)}{read}")
+        if names and rng.random() < 0.4:
+            terms.append(f"{rng.choice(GAINS)}{rng.choice(names)}")
+    return terms + (["(q^T p) * v"] if rng.random() < 0.3 else [])
+
+
 def random_recurrence(seed: int, body: Callable[[int], str] = random_body) -> Recurrence:
     """The parsed recurrence, its signature cut down to the inputs that occur. A draw that the
     language refuses (a name that is never read) is replaced by the next one."""
@@ -143,3 +179,8 @@ def random_recurrence(seed: int, body: Callable[[int], str] = random_body) -> Re
 def wide_recurrence(seed: int) -> Recurrence:
     """A draw of `wide_body`, parsed."""
     return random_recurrence(seed, wide_body)
+
+
+def outputs_recurrence(seed: int) -> Recurrence:
+    """A draw of `outputs_body`, parsed."""
+    return random_recurrence(seed, outputs_body)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from boleir.check.proof import prove
@@ -20,7 +21,7 @@ from boleir.derive.closed_form import ClosedForm
 from boleir.derive.derive import derive
 from boleir.errors import DerivationError
 from boleir.ir import Kind, Number, Recurrence
-from tests.boleir.affine_recurrences import wide_recurrence
+from tests.boleir.affine_recurrences import outputs_recurrence, wide_recurrence
 
 PROVED, REFUSED, WRONG = "proved", "refused", "WRONG"
 
@@ -37,16 +38,21 @@ class Outcome:
     axes: frozenset[str] = frozenset()
 
 
-def outcome(seed: int, trees: int = 3) -> Outcome:
-    """Derive and prove the draw of one seed."""
-    recurrence = wide_recurrence(seed)
+def outcome(
+    seed: int, trees: int = 3, draw: Callable[[int], Recurrence] = wide_recurrence
+) -> Outcome:
+    """Derive and prove the draw of one seed, with all its outputs."""
+    recurrence = draw(seed)
     try:
         form = derive(recurrence)
     except DerivationError as refusal:
         return Outcome(seed, recurrence, REFUSED, type(refusal).__name__)
     except Exception as error:  # a crash is a finding of its own
         return Outcome(seed, recurrence, WRONG, f"{type(error).__name__}: {error}")
-    failure = prove(form, trees=trees, seed=seed, with_mutants=False).failure
+    failures = (
+        prove(one, trees=trees, seed=seed, with_mutants=False).failure for one in (form, *form.more)
+    )
+    failure = next(filter(None, failures), None)
     return Outcome(seed, recurrence, WRONG if failure else PROVED, failure or "", axes(form))
 
 
@@ -85,11 +91,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first one")
     parser.add_argument("--trees", type=int, default=3, help="random trees for each")
     parser.add_argument("--refusals", action="store_true", help="print what is refused too")
+    parser.add_argument("--outputs", action="store_true", help="draw outputs of every linear kind")
     args = parser.parse_args()
+    draw = outputs_recurrence if args.outputs else wide_recurrence
     verdicts: Counter[str] = Counter()
     met: Counter[str] = Counter()
     for seed in range(args.seed, args.seed + args.count):
-        found = outcome(seed, args.trees)
+        found = outcome(seed, args.trees, draw)
         verdicts[f"{found.verdict} {found.detail if found.verdict == REFUSED else ''}".strip()] += 1
         met.update(found.axes)
         if found.verdict == WRONG or (args.refusals and found.verdict == REFUSED):

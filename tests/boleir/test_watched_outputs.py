@@ -135,3 +135,21 @@ def test_reads_that_cancel_are_no_reads() -> None:
     ).passed
     free = "n = l2norm((k v^T)^T p + S^T q - S^T q)\nS = exp(a) * S + k n^T\nout S^T q"
     assert prove(closed(free), trees=4, with_mutants=False).passed
+
+
+def test_several_outputs_share_one_system() -> None:
+    body = f"{DELTA}\nS = U\nout S^T q\nout w * (T^T p) + S^T q\nout v * (w * (T^T p)) + S^T k"
+    form = closed(f"{body}\nout h * (T^T p) + T^T k")
+    assert len(form.more) == 3
+    for number, one in enumerate((form, *form.more)):
+        assert one.normal.pairs == form.normal.pairs
+        assert (one.G, one.R, one.commit) == (form.G, form.R, form.commit)
+        proof = prove(one, trees=8)
+        assert proof.passed, (number, proof)
+    assert len(form.normal.pairs) == 4
+    again = closed(f"{DELTA}\nS = U\nout w * (T^T p) + S^T q\nout w * (T^T p) + T^T q")
+    assert len(again.normal.pairs) == 2, "both outputs see the pair that writes nothing"
+    text = form.explain()
+    assert " ".join(text.split("Theorem, output 2")[1].split()).startswith(
+        "o_i = P_i S_pre^T q_i + sum_{j ≼ i} C[i,(j,1)] u1_j - u2_i C["
+    )
