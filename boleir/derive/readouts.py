@@ -17,7 +17,7 @@ from boleir.derive.refusals import (
     TwoSided,
 )
 from boleir.derive.updated_read import as_read_of_update
-from boleir.derive.watched import gains_of, scalar_weights, without_gain, written_out
+from boleir.derive.watched import scalar_weights, without_gain, written_out
 from boleir.derive.writing import Writing
 from boleir.ir import Expr
 
@@ -79,21 +79,25 @@ class Readouts(Writing):
                 raise ReadoutNotSupported(node)
             return form, reads[0], []
         found = []
-        for start, gain in ((x, g) for x in self._starts(form, expanded) for g in gains_of(x)):
-            scaled = scalar_weights(start, self.definitions, self.side, gain)
-            if scaled is None:
-                continue
-            inside = without_gain(scaled, gain)
-            for reads in (collect(Affine(reads=inside)), apart(inside)):
-                query = next((x for x in reads if self._without_decay(x)[1].gain == ONE), None)
-                if query is not None:  # the others lie inside the output's gain
-                    others = [x for x in reads if x != query]
-                    found.append((scaled, GainedRead(query.gain * gain, query.vector), others))
+        for start in self._starts(form, expanded):
+            for gain in dict.fromkeys([ONE, *map(self._gain_of, apart(start.reads))]):
+                scaled = scalar_weights(start, self.definitions, self.side, gain)
+                if scaled is None:
+                    continue
+                for reads in (collect(scaled), apart(scaled.reads)):
+                    query = next((x for x in reads if self._gain_of(x) == gain), None)
+                    others = without_gain([x for x in reads if x != query], gain)
+                    if query is not None and others is not None:
+                        found.append((scaled, query, others))
         if found:
             return min(found, key=lambda choice: len(choice[2]))
         scaled = scalar_weights(form, self.definitions, self.side, ONE)
         assert scaled is not None
         return scaled, GainedRead(ONE, ZERO), collect(scaled)
+
+    def _gain_of(self, read: GainedRead) -> Poly:
+        """The gain of an output whose query is `read`."""
+        return self._without_decay(read)[1].gain
 
     def _starts(self, form: Affine, expanded: Affine) -> list[Affine]:
         """Ways to write the output: as it is, and with one of its unknowns written out."""

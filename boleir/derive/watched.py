@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from boleir.derive.affine import Affine, Side
-from boleir.derive.algebra import ONE, Monomial, Poly, divide, term
+from boleir.derive.algebra import Poly, divide, term
+from boleir.derive.parts import GainedRead
 
 
 def scalar_weights(
@@ -34,20 +35,11 @@ def written_out(form: Affine, r: int, definitions: Mapping[int, Affine], side: S
     return Affine(form.free, form.reads, refs) + definitions[r].scaled(form.refs[r], side)
 
 
-def gains_of(form: Affine) -> list[Poly]:
-    """Gains that an output may have: none, or one of those of its reads."""
-    return [ONE, *(term(g) for g in form.reads if g != ())]
-
-
-def without_gain(form: Affine, gain: Poly) -> dict[Monomial, Poly]:
-    """The reads of `form` divided by a gain that they all have."""
-    reads: dict[Monomial, Poly] = {}
-    for old, vector in form.reads.items():
-        quotient = divide(term(old), gain)
-        assert quotient is not None
-        ((monomial, size),) = quotient.terms.items()
-        reads[monomial] = vector * term((), size)
-    return reads
+def without_gain(reads: list[GainedRead], gain: Poly) -> list[GainedRead] | None:
+    """`reads` as they stand inside an output's gain; None when it does not divide them all."""
+    inside = [(divide(read.gain, gain), read.vector) for read in reads]
+    shown = [GainedRead(rest, vector) for rest, vector in inside if rest is not None]
+    return shown if len(shown) == len(reads) else None
 
 
 def _scalar(weight: Poly, gain: Poly) -> Poly | None:

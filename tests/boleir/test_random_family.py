@@ -8,7 +8,7 @@ import pytest
 
 from boleir.check.proof import prove
 from boleir.derive.derive import derive
-from tests.boleir.affine_recurrences import random_recurrence
+from tests.boleir.affine_recurrences import outputs_recurrence, random_recurrence
 from tests.boleir.prove import PROVED, REFUSED, Outcome, outcome
 
 SEEDS = range(60)
@@ -24,6 +24,19 @@ def test_draws_are_proved_or_lie_outside(seed: int) -> None:
     inside = found.verdict == PROVED
     outside = found.verdict == REFUSED and found.detail in OUTSIDE
     assert inside or outside, f"{found.detail}\n{found.recurrence}"
+
+
+OUTPUTS = [*range(20), 449]
+"""449 once took a decay out of the output's gain, but not out of what stood inside it."""
+NO_OUTPUT = {"ReadInBetween", "SeveralReads", "OutputWithoutState"}
+"""What outputs may be refused for: they read in between, right-acting, or what they read cancels."""
+
+
+@pytest.mark.parametrize("seed", OUTPUTS)
+def test_outputs_of_every_linear_kind(seed: int) -> None:
+    found = outcome(seed, 2, outputs_recurrence)
+    outside = found.verdict == REFUSED and found.detail in OUTSIDE | NO_OUTPUT
+    assert found.verdict == PROVED or outside, f"{found.detail}\n{found.recurrence}"
 
 
 def test_the_sample_covers_the_axes() -> None:

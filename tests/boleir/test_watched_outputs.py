@@ -36,6 +36,9 @@ WATCHED = {
     "one of two unknowns along one vector": (
         "T = exp(a) * S\nu = w * (v - T^T k)\nU = T + k u^T\nS = U + k (v - T^T p)^T\nout U^T q", 1
     ),
+    "a gain around a decay of channels": (
+        "T = S * exp(h)\nu = w * (v - T^T k)\nS = T + k u^T\nout v * (T^T q) + v * u", 1
+    ),
     "reads before and after the update": (f"{DELTA}\nS = U\nout S^T q + w * (T^T p)", 1),
 }  # fmt: skip
 
