@@ -29,7 +29,7 @@ def test_draws_are_proved_or_lie_outside(seed: int) -> None:
 OUTPUTS = [*range(20), 449]
 """449 once took a decay out of the output's gain, but not out of what stood inside it."""
 NO_OUTPUT = {"ReadInBetween", "SeveralReads", "OutputWithoutState"}
-"""What outputs may be refused for: they read in between, right-acting, or what they read cancels."""
+"""Why outputs may be refused: they read in between, right-acting, or what they read cancels."""
 
 
 @pytest.mark.parametrize("seed", OUTPUTS)
