@@ -126,8 +126,10 @@ class Plan:
 
     The factors themselves: products of them along a path need no logarithm and no difference.
     """
+    key_log_decay: Expr | None
+    """KEY: the logarithm of `key_decay`, which sums along a path need where they stay small."""
     value_decay: Expr | None
-    """VALUE: the same for every value channel."""
+    """VALUE: the same as `key_decay` for every value channel."""
     unknown_log_decay: Expr | None
     """The logarithm of `key_decay` or `value_decay` where it decays channels of the unknowns."""
     pairs: tuple[PairPlan, ...]

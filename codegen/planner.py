@@ -260,21 +260,22 @@ def _refuse(form: NormalForm) -> None:
         )
 
 
-def _decays(
-    planner: _Planner, form: NormalForm
-) -> tuple[Expr | None, tuple[Expr | None, Expr | None, Expr | None]]:
-    """The logarithm of a decay per head; the factors per key and value channel, and the logarithm
-    where it is the channels of the unknowns that decay."""
+def _decays(planner: _Planner, form: NormalForm) -> tuple[Expr | None, tuple[Expr | None, ...]]:
+    """The logarithm of a decay per head; the factors per key channel with their logarithm where
+    keys are written along, and per value channel; the logarithm where it is the channels of the
+    unknowns that decay."""
     kind = form.decay.kind
     if is_number(form.decay, 1):
-        return None, (None, None, None)
+        return None, (None, None, None, None)
     if kind is Kind.HEAD:
-        return planner.mix(form.log_decay), (None, None, None)
+        return planner.mix(form.log_decay), (None, None, None, None)
     factors = planner.value(form.decay)
+    if kind is Kind.KEY and form.side != "right":
+        return None, (factors, planner.value(form.log_decay), None, None)
     unknown = Kind.KEY if form.side == "right" else Kind.VALUE
     log = planner.value(form.log_decay) if kind is unknown and form.pairs else None
     return None, (
-        factors if kind is Kind.KEY else None, factors if kind is Kind.VALUE else None, log
+        factors if kind is Kind.KEY else None, None, factors if kind is Kind.VALUE else None, log
     )  # fmt: skip
 
 

@@ -113,6 +113,28 @@ def zero_stays(fn: str) -> bool:
     return function.elementwise and float(function.numpy(0.0)) == 0.0
 
 
+def sign(expr: Expr) -> int:
+    """1 where an expression is nowhere below zero for finite inputs, -1 where nowhere above it, 0
+    where neither is known."""
+    from boleir.functions import FUNCTIONS
+
+    match expr:
+        case Number(value=value):
+            return 1 if value >= 0 else -1
+        case Neg(arg=arg):
+            return -sign(arg)
+        case Mul(left=left, right=right) | Div(left=left, right=right):
+            return sign(left) * sign(right)
+        case Add(left=left, right=right) if sign(left) == sign(right):
+            return sign(left)
+        case Sub(left=left, right=right) if sign(left) == -sign(right):
+            return sign(left)
+        case Call(fn=fn):
+            function = FUNCTIONS[fn]
+            return 1 if function.low >= 0 else -1 if function.high <= 0 else 0
+    return 0
+
+
 def inverse_norm(vector: Expr, span: Span | None = None) -> Expr:
     """The scalar by which `l2norm` at `span` multiplies `vector`: rsqrt(vector^T vector + eps)."""
     name = vector.hint or getattr(vector, "name", None)
