@@ -207,7 +207,13 @@ def _planes(lowered: Lowered) -> int:
 
 def _folded(lowered: Lowered) -> tuple[int, str]:
     from boleir.codegen.emit.blocked import folded_slots
-    from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles
+    from boleir.codegen.emit.handover import (
+        folded_dtype,
+        folded_pieces,
+        folded_tiles,
+        vector_entries,
+    )
+    from boleir.codegen.emit.key_vectors import readers
     from boleir.codegen.emit.staged import path_entries
 
     context, shapes = lowered.context, lowered.shapes
@@ -216,7 +222,9 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     if not context.schedule.folds:
         return 0, "fp32"
     tiles = folded_slots(context) if context.blocks > 1 else folded_tiles(context)
-    per_head = tiles * folded_pieces(context) * context.schedule.node_block**2
+    rows = len(readers(context.plan)) * vector_entries(context)
+    entries = tiles * context.schedule.node_block**2 + rows
+    per_head = folded_pieces(context) * entries
     return context.shapes.value_heads * per_head, folded_dtype(context)
 
 

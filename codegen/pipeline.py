@@ -11,9 +11,9 @@ from boleir.codegen.emit.blocked_values import emit_blocked_values
 from boleir.codegen.emit.commit import emit_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.deferred import recorded_channels
-from boleir.codegen.emit.factors import emit_factors
 from boleir.codegen.emit.joined import emit_joined
-from boleir.codegen.emit.key_factors import emit_key_factors, emit_walked
+from boleir.codegen.emit.key_factors import emit_walked
+from boleir.codegen.emit.key_stages import emit_head_factors
 from boleir.codegen.emit.module import module_text
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
 from boleir.codegen.emit.record import with_deferred
@@ -151,8 +151,7 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append(emit_blocked_factors(context, pdl=pdl))
         kernels.append(emit_blocked_values(context, pdl=pdl))
     elif context.schedule.fusion == "split":
-        per_key = context.plan.key_decay is not None
-        kernels.append((emit_key_factors if per_key else emit_factors)(context, pdl=pdl))
+        kernels.append(emit_head_factors(context, pdl=pdl))
         kernels.append(emit_values(context, pdl=pdl))
     else:
         if context.walked:

@@ -204,6 +204,7 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
+    anchored beyond c_eighths far grown key_step key_sums leaving path_mask reach shrunk walked
     count_at entries node_there position start_position state_row tile_at tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell
     channel channel_tile column count current decay decay_above decay_reached deepest depth
@@ -260,7 +261,10 @@ def _refuse(form: NormalForm) -> None:
         )
 
 
-def _decays(planner: _Planner, form: NormalForm) -> tuple[Expr | None, tuple[Expr | None, ...]]:
+_ChannelDecays = tuple[Expr | None, Expr | None, Expr | None, Expr | None]
+
+
+def _decays(planner: _Planner, form: NormalForm) -> tuple[Expr | None, _ChannelDecays]:
     """The logarithm of a decay per head; the factors per key channel with their logarithm where
     keys are written along, and per value channel; the logarithm where it is the channels of the
     unknowns that decay."""
@@ -274,9 +278,8 @@ def _decays(planner: _Planner, form: NormalForm) -> tuple[Expr | None, tuple[Exp
         return None, (factors, planner.value(form.log_decay), None, None)
     unknown = Kind.KEY if form.side == "right" else Kind.VALUE
     log = planner.value(form.log_decay) if kind is unknown and form.pairs else None
-    return None, (
-        factors if kind is Kind.KEY else None, None, factors if kind is Kind.VALUE else None, log
-    )  # fmt: skip
+    by_value = kind is Kind.VALUE
+    return None, (None if by_value else factors, None, factors if by_value else None, log)
 
 
 def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:

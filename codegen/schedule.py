@@ -93,7 +93,9 @@ class Schedule:
     """Load all vectors of a value tile before the first product (of two node blocks: multiply both
     by the state before what comes from the factors): less waiting, more registers."""
     path_sum: str = "select"
-    """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask."""
+    """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask. Per
+    key channel `select` walks up the paths and multiplies; `dot` has decays as differences of sums,
+    and walks where those leave their bounds."""
     pdl: bool = True
     """Programmatic dependent launch between the kernels of a layer, where the target has it."""
 
@@ -139,6 +141,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_choices(schedule)
     if target is not None and target.wgmma:
         _check_narrow_products(schedule, target)
+        _check_narrow_sums(schedule, plan, shapes, target)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
@@ -179,6 +182,19 @@ def _check_narrow_products(schedule: Schedule, target: Target) -> None:
             f"b_v {schedule.b_v} with orientation nodes, node_block {schedule.node_block} and "
             f"{schedule.warps} warps: such products are compiled wrongly for {target.name}",
             mend="b_v 64 or 128, orientation values, or warps 1 or 2",
+        )
+
+
+def _check_narrow_sums(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target) -> None:
+    """The same for sums of decays per key channel, whose columns are channels."""
+    sums = plan.key_decay is not None and schedule.folds and schedule.path_sum == "dot"
+    groups = schedule.factor_warps >= 4 and schedule.node_block >= 64
+    if sums and groups and padded(shapes.d_k) < 64:
+        raise InvalidSchedule(
+            f"path_sum dot with d_k {shapes.d_k}, node_block {schedule.node_block} and "
+            f"{schedule.factor_warps} factor warps: such products are compiled wrongly for "
+            f"{target.name}",
+            mend="path_sum select, or factor_warps 1 or 2",
         )
 
 

@@ -63,6 +63,13 @@ class Context:
         return self.plan.key_decay is not None and self.schedule.fusion != "fused"
 
     @property
+    def key_sums(self) -> bool:
+        """Whether decays per key channel are differences of sums along the paths where those stay
+        small, and vectors are put together before they read the state."""
+        folds = self.schedule.folds and self.blocks == 1
+        return self.plan.key_decay is not None and folds and self.schedule.path_sum == "dot"
+
+    @property
     def walk_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
         the parent of each node; where another kernel than that of the walks looks for what is not

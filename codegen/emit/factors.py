@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
+from boleir.codegen.emit.handover import folded_dtype, folded_entries, handover
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
 from boleir.codegen.emit.output import path_decay, poisoned
@@ -120,21 +120,21 @@ def _stored_pairs(plan: Plan) -> list[tuple[Expr, Expr]]:
     return [(r.base, x.base) for r in read for x in written if r.stored and x.stored]
 
 
-def hand_over(context: Context, tiles: Tiles) -> None:
+def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> None:
     """Store what the value kernel multiplies rows by; NaN for the output of nodes below a
-    non-finite input."""
+    non-finite input. `anchored`: a row that takes a factor out of the vectors that read the
+    state."""
     w, plan, parts = tiles.writer, context.plan, handover(context)
     w.section("for the value kernel: what multiplies rows, NaN below a non-finite input")
     values = {name: name for name in parts.others}
-    out = [
-        f for f in (path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)) if f
-    ]
+    decay, scale = path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)
+    out = [f for f in (decay, scale, anchored) if f]
     w.let("poisoned", poisoned(tiles, 0))
     values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
     if plan.pairs:
         pair = plan.pairs[0]
         scale = tiles.scale(erase_of_pair(context), 0)
-        erase = [f for f in (path_decay(context, pair.after_decay, 0), scale) if f]
+        erase = [f for f in (path_decay(context, pair.after_decay, 0), scale, anchored) if f]
         values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
     first = first_handed_plane(context)
     for number, name in enumerate(parts.names):
@@ -186,14 +186,20 @@ def _pair_fold(context: Context, system: System) -> str:
 
 
 def _store_folded(context: Context, w: Writer, precision: Precision, results: list[str]) -> None:
-    folded = w.arg("folded", "*" + folded_dtype(context))
-    count = len(results) * folded_pieces(context)
     w.section("store the folded tiles, piece by piece")
-    w.let("place", f"{folded} + program.to(tl.int64) * {count} * (NODE_BLOCK * NODE_BLOCK)")
+    place_folded(context, w)
     w.let("cell", CELL)
     pieces = [piece for tile in results for piece in precision.pieces(w, tile).names]
     for number, piece in enumerate(pieces):
         w.line(f"tl.store({piece_at(number)}, {piece})")
+
+
+def place_folded(context: Context, w: Writer, head: str = "program.to(tl.int64)") -> None:
+    """Bind `place`, where what is left for a request's head begins; once."""
+    if ("place",) not in w.memo:
+        folded = w.arg("folded", "*" + folded_dtype(context))
+        at = f"{folded} + {head} * {folded_entries(context)}"
+        w.memo["place",] = w.let("place", at)
 
 
 def piece_at(number: int) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.key_vectors import readers
 from boleir.codegen.rewrite import split_factors, split_scale
+from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Kind, Mul, walk
 
 
@@ -22,6 +24,22 @@ def folded_pieces(context: Context) -> int:
 def folded_dtype(context: Context) -> str:
     """Element type of the stored pieces."""
     return "bf16" if context.schedule.precision in ("fp32", "bf16") else "fp32"
+
+
+def vector_entries(context: Context) -> int:
+    """Entries of a piece of a vector that reads the state with the decays of its path in it, for
+    all nodes of a head; none where decays multiply rows."""
+    if not context.key_sums:
+        return 0
+    return context.schedule.node_block * padded(context.shapes.d_k)
+
+
+def folded_entries(context: Context) -> str:
+    """Entries that the factors kernel leaves per head, as text: pieces of folded tiles, then of
+    vectors."""
+    text = f"{folded_tiles(context) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)"
+    rows = len(readers(context.plan)) * folded_pieces(context) * vector_entries(context)
+    return f"({text} + {rows})" if rows else text
 
 
 @dataclass(frozen=True, slots=True)

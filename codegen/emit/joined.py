@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.factors import emit_factors
-from boleir.codegen.emit.key_factors import emit_key_factors
+from boleir.codegen.emit.key_stages import emit_head_factors
 from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 
@@ -22,8 +21,7 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per request and head, then one per value tile."""
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
-    per_key = context.plan.key_decay is not None
-    factors = (emit_key_factors if per_key else emit_factors)(context, pdl=False)
+    factors = emit_head_factors(context, pdl=False)
     values = emit_values(context, pdl=False)
     w = Writer(context.reserved)
     if pdl:

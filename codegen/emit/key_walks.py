@@ -14,6 +14,9 @@ the paths end, E is the decay since the committed state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from boleir.codegen.emit.context import place
 from boleir.codegen.emit.key_vectors import (
     Reader,
@@ -94,6 +97,20 @@ class PathTiles(Tiles):
         stored = isinstance(base, Input) and self.context.dtype != "fp32"
         return f"{load}.to(tl.float32)" if stored else load
 
+    @contextmanager
+    def walk_chunks(self) -> Iterator[bool]:
+        """The lines of the block once per key chunk of walks, in a loop where there are several;
+        gives whether."""
+        w, width = self.writer, self.walk_width
+        chunks, channels = -(-self.context.shapes.d_k // width), f"tl.arange(0, {width})"
+        if chunks > 1:
+            with w.block(f"for chunk in range(0, {chunks}):"):
+                w.let("channel", f"chunk * {width} + {channels}")
+                yield True
+        else:
+            w.let("channel", channels)
+            yield False
+
     # -- what walks gather ------------------------------------------------------------------------
 
     def store_walk_planes(self) -> None:
@@ -107,19 +124,31 @@ class PathTiles(Tiles):
             w.line(f"tl.store({self.walk_plane_at(name, 0)}, {values[name]}, mask=inside)")
         for plane in computed(c.plan):
             for chunk in range(c.key_chunks):
-                if plane == c.plan.key_decay:
-                    tile = f"tl.where(finite[:, None], {self.gates(chunk)}, 1.0)"
-                else:
-                    tile = self.key(plane, 0, chunk)
-                at = plane_tile(self, plane, chunk, 0)
-                w.line(f"tl.store({at}, {tile}{plane_mask(self, chunk, 0)})")
+                self.store_computed(plane, chunk, self.gates(chunk))
+
+    def store_computed(self, plane: Expr, chunk: int, gates: str) -> None:
+        """A key chunk of the plane of a computed vector; `gates` is the tile of decays."""
+        if plane == self.context.plan.key_decay:
+            tile = f"tl.where(finite[:, None], {gates}, 1.0)"
+        else:
+            tile = self.key(plane, 0, chunk)
+        at = plane_tile(self, plane, chunk, 0)
+        self.writer.line(f"tl.store({at}, {tile}{plane_mask(self, chunk, 0)})")
+
+    def store_parents(self) -> None:
+        """The plane of parents."""
+        parent = emit_parents(self.writer, self.context.shapes.words)
+        at = self.walk_plane_at("parent", 0)
+        self.writer.line(f"tl.store({at}, {parent}.to(tl.float32), mask=inside)")
 
 
 class Walks:
     """Emits the walks of the nodes of one block, through all blocks above."""
 
-    def __init__(self, tiles: PathTiles) -> None:
+    def __init__(self, tiles: PathTiles, walking: str = "inside") -> None:
         self.tiles = tiles
+        self.walking = walking
+        """Mask of the nodes that walk."""
         self.context = tiles.context
         self.writer = tiles.writer
         plan = tiles.context.plan
@@ -127,22 +156,19 @@ class Walks:
         self.written = written_bases(plan)
         self.times = sorted({after for _, after in self.readers})
         """When vectors read the state: before the decay of the node itself, after it, or both."""
-        self.chunks = -(-tiles.context.shapes.d_k // tiles.walk_width)
+        self.several = False
+        """Whether there are several key chunks."""
 
     def emit(self) -> None:
         """The products of the block's nodes with all above them, and what reads the state."""
-        w, width = self.writer, self.tiles.walk_width
+        w = self.writer
         self._begin()
-        channels = f"tl.arange(0, {width})"
-        if self.chunks > 1:
-            with w.block(f"for chunk in range(0, {self.chunks}):"):
-                w.let("channel", f"chunk * {width} + {channels}")
-                self._walk()
+        with self.tiles.walk_chunks() as several:
+            self.several = several
+            self._walk()
+            if several:
                 w.comment("the next chunk adds to what this one has stored")
                 w.line("tl.debug_barrier()")
-        else:
-            w.let("channel", channels)
-            self._walk()
 
     def _begin(self) -> None:
         """What is the same for all key chunks."""
@@ -162,7 +188,7 @@ class Walks:
         shapes, t, w = self.context.shapes, self.tiles, self.writer
         for base, _ in self.readers:
             t.key(base, 0, WALK)
-        w.let("reached", "tl.where(inside, node, -1)")
+        w.let("reached", f"tl.where({self.walking}, node, -1)")
         for after in self.times:
             ones = f"tl.full([NODE_BLOCK, {t.walk_width}], 1.0, tl.float32)"
             w.let(passed(after), ones)
@@ -177,7 +203,7 @@ class Walks:
         for reader in self.readers:
             tile = f"{passed(reader[1])} * {t.key(reader[0], 0, WALK)}"
             at = plane_tile(t, reader, WALK, 0)
-            w.line(f"tl.store({at}, {tile}{plane_mask(t, WALK, 0)})")
+            w.line(f"tl.store({at}, {tile}, mask={t.key_mask(0, WALK, self.walking)})")
 
     def _products(self) -> None:
         """Products with the nodes that have been reached, stored in their columns."""
@@ -194,7 +220,7 @@ class Walks:
     def _product(self, reader: Reader, base: Expr, decayed: str) -> None:
         w, at = self.writer, f"{product_rows(self.tiles, reader, base)} + column"
         total = f"tl.sum({self.tiles.key(reader[0], 0, WALK)} * {decayed}, axis=1)"
-        if self.chunks > 1:
+        if self.several:
             total = f"tl.load({at}, mask=on_path & (chunk > 0), other=0.0) + {total}"
         w.line(f"tl.store({at}, {total}, mask=on_path)")
 

@@ -12,7 +12,13 @@ import textwrap
 from boleir.codegen.emit.blocked import folded_slots
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.deferred import pending_counts, recorded_channels, recorded_places
-from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handed_names
+from boleir.codegen.emit.handover import (
+    folded_dtype,
+    folded_pieces,
+    folded_tiles,
+    handed_names,
+    vector_entries,
+)
 from boleir.codegen.emit.key_vectors import (
     columns,
     product_names,
@@ -23,7 +29,7 @@ from boleir.codegen.emit.key_vectors import (
 from boleir.codegen.emit.prepare import planes
 from boleir.codegen.emit.staged import gram_count, path_length, plane_names, plane_sizes
 from boleir.codegen.emit.writer import EmittedKernel
-from boleir.codegen.schedule import blocks
+from boleir.codegen.schedule import blocks, padded
 
 WIDTH = 110
 
@@ -188,7 +194,9 @@ def _folded(context: Context) -> str:
         shape = f"{folded_slots(context)}, {pieces}"
         return f"{folded_dtype(context)} [B, {heads}, {shape}]: K, then -H, by reading block"
     tiles = f"{folded_tiles(context)}, {pieces}"
-    return f"{folded_dtype(context)} [B, {heads}, {tiles}]: C (I+G)^-1 in pieces"
+    rows = f"[{block}, {padded(context.shapes.d_k)}]"
+    rest = f", then what reads the state, {rows} in pieces" if vector_entries(context) else ""
+    return f"{folded_dtype(context)} [B, {heads}, {tiles}]: C (I+G)^-1 in pieces{rest}"
 
 
 def _vectors(context: Context) -> str:
@@ -244,6 +252,11 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
             ("parent", "the node above, -1 above a root"),
             ("column", "where the product of a node with the node it has reached stands"),
             ("walked_x", "products of vectors with the decays between their nodes"),
+            ("grown, shrunk", "2^c or 2^c_above, and 2^-c: decays, where c begins with an anchor"),
+            ("gram_x", "products of vectors with the decays between their nodes in them"),
+            ("reach, entry", "largest |c| and largest entry of a node's vectors"),
+            ("far", "nodes on whose path one of these leaves its bounds: they walk"),
+            ("anchored", "what takes the anchor out again: one for nodes that walk"),
         ]
     text = "\n".join(kernel.text for kernel in kernels)
     return [entry for entry in entries if _occurs(entry[0], text)]

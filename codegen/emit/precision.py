@@ -82,6 +82,14 @@ class Precision:
         last = writer.let(f"{name}_last", f"({rest} - {middle}).to(tl.bfloat16)")
         return Pieces((high, low, last))
 
+    def thirds_and_halves(self, writer: Writer, name: str) -> tuple[Pieces, Pieces]:
+        """The same with the two pieces that others take, whose second one is rounded."""
+        pieces = self.thirds(writer, name)
+        if len(pieces.names) < 3:
+            return pieces, pieces
+        near = writer.let(f"{name}_near", f"{name}_rest.to(tl.bfloat16)")
+        return pieces, Pieces((pieces.names[0], near))
+
     def dot(
         self, writer: Writer, out: str, left: Pieces, right: Pieces, start: str | None = None
     ) -> str:

@@ -4,9 +4,10 @@ left."""
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, unknown_place
-from boleir.codegen.emit.factors import CELL, piece_at
-from boleir.codegen.emit.handover import folded_dtype, folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.factors import CELL, piece_at, place_folded
+from boleir.codegen.emit.handover import folded_pieces, handover
 from boleir.codegen.emit.key_loop import looped_tiles, read_state
+from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import DECODE, store_output, value_grid
@@ -29,7 +30,8 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     w, s = Writer(context.reserved), context.schedule
     per_key, looped = context.plan.key_decay is not None, loops_keys(s, context.shapes)
     tiles = looped_tiles(context, w) if looped else Tiles(context, w)
-    system = (WalkedSystem if per_key else System)(tiles, Precision(s.precision))
+    reading = PieceSystem if context.key_sums else WalkedSystem if per_key else System
+    system = reading(tiles, Precision(s.precision))
     tiles.program(DECODE)
     joined = s.fusion == "joined"
     if joined:
@@ -113,10 +115,7 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
 def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reader, str]) -> None:
     """Right sides and written values, then the output."""
     plan, w = context.plan, tiles.writer
-    count = folded_tiles(context) * folded_pieces(context)
-    folded = w.arg("folded", "*" + folded_dtype(context))
-    head = "(program // VALUE_TILES).to(tl.int64)"
-    w.let("place", f"{folded} + {head} * {count} * (NODE_BLOCK * NODE_BLOCK)")
+    place_folded(context, w, "(program // VALUE_TILES).to(tl.int64)")
     w.let("cell", CELL)
     if context.watches_values:
         w.let("bad", "tl.zeros([], tl.int64)")

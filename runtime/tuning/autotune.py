@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from boleir.codegen.offers import offered_schedules
 from boleir.codegen.schedule import Schedule, default_schedule
 from boleir.codegen.targets import Target
 from boleir.errors import LaunchError
@@ -175,7 +176,10 @@ def _search(
         made = lower(recurrence, space.shapes, schedule=schedule, target=target)
         return Candidate(replace(schedule, pdl=made.schedule.pdl), made)
 
-    seeds = [default_schedule(space.plan, space.shapes, entry.key.batch)]
+    seeds = [
+        default_schedule(space.plan, space.shapes, entry.key.batch),
+        *offered_schedules(space.plan, space.shapes, entry.key.batch),
+    ]
     shipped = shipped_entry(entry.environment, entry.key)
     if shipped is not None and shipped.chosen is not None:
         seeds.append(shipped.chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from boleir.codegen.offers import offered_schedules
 from boleir.codegen.schedule import Schedule, default_schedule
 from boleir.codegen.targets import Target
 from boleir.runtime.tuning.autotune import space_of
@@ -78,7 +79,8 @@ def preview(recurrence: Recurrence, key: TuningKey, target: Target, effort: str)
     kinds: dict[Any, list[Schedule]] = {}
     for point in points:
         kinds.setdefault(kind_of(point), []).append(point)
-    seeds = [default] if default in space else []
+    offered = offered_schedules(space.plan, space.shapes, key.batch)
+    seeds = [seed for seed in (default, *map(space.finished, offered)) if seed in space]
     chosen = first_candidates(points, level.first, seeds)
     return Preview(
         key,

@@ -59,6 +59,51 @@ def mixed_channels(name: str, schedule: dict[str, Any], gate: str) -> dict[str, 
     return {"output": made.output_error(batch, made.verify(batch)[0])}
 
 
+def given_decays(
+    name: str, schedule: dict[str, Any], gate: str, values: list[float]
+) -> dict[str, float]:
+    """Log decays drawn from `values` for every node and channel, on a chain and a tree."""
+    made = harness(name, [1, 2, 32, 24], schedule, 40, 39)
+    trees = [shapes.chain(40), shapes.random(40, seed=1, roots=3, max_depth=9)]
+    drawn = made.samples(trees, [Case(), Case(keys="cosine")], 0)
+    rng = np.random.default_rng(4)
+    changed = []
+    for request in drawn:
+        assert request is not None
+        chosen = rng.choice(values, size=request.inputs[gate].shape)
+        changed.append(replace(request, inputs={**request.inputs, gate: made.round(chosen, gate)}))
+    batch = made.batch(trees, [3, 1], samples=changed)
+    return {"output": made.output_error(batch, made.verify(batch)[0])}
+
+
+def strong_sibling(name: str, schedule: dict[str, Any], gate: str) -> bool:
+    """A branch whose decays leave the bounds of sums, beside one whose decays do not: it walks, and
+    the other one keeps all its bits."""
+    made = harness(name, [1, 1, 32, 20], schedule)
+    tree = (-1, 0, 1, 0, 3, 4, 5)
+    drawn = made.samples([tree], [Case()], 7)[0]
+    assert drawn is not None
+    outs = []
+    for decay in (-0.5, -60.0, -1e6):
+        values = np.full_like(drawn.inputs[gate], -0.5)
+        values[3:] = decay
+        request = replace(drawn, inputs={**drawn.inputs, gate: values})
+        batch = made.batch([tree], [2], samples=[request])
+        out = made.verify(batch)[0]
+        if not made.output_error(batch, out) <= 2e-5:
+            return False
+        outs.append(bits(out[:3].clone()))
+    return all(torch.equal(outs[0], x) for x in outs)
+
+
+def rounded(cases: list[list[Any]]) -> list[dict[str, Any]]:
+    """`rounds_of_one` with products in bfloat16 pieces as a GPU takes them."""
+    from tests.runtime.rounding_interpreter import install
+
+    install()
+    return rounds_of_one(cases)
+
+
 def uniform_decays(name: str, schedule: dict[str, Any]) -> dict[str, float]:
     """Identical keys under each decay in turn, and under all of them mixed over the nodes."""
     made = harness(name, [1, 1, 32, 24], schedule, 24, 9)
@@ -206,13 +251,14 @@ def mutants(
     schedule: dict[str, Any],
     mutations: dict[str, tuple[str, str]],
     trees: list[list[int]] | None = None,
+    log_decay: float | str = -0.3,
 ) -> dict[str, float]:
     """Output errors after changes of the emitted text."""
     given = TREES if trees is None else trees
 
     def error() -> float:
         made = harness(name, [1, 2, 64, 16], schedule, max(20, *map(len, given)))
-        case = Case(keys="cosine", log_decay=-0.3)
+        case = Case(keys="cosine", log_decay=log_decay)
         batch = made.batch(given, SLOTS[: len(given)], cases=[case] * len(given))
         return made.output_error(batch, made.verify(batch)[0])
 

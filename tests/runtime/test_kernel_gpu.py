@@ -15,6 +15,10 @@ import torch
 
 import boleir
 from boleir.check.inputs import Case, Shape
+from boleir.codegen.offers import offered_schedules
+from boleir.codegen.planner import make_plan
+from boleir.codegen.request import Shapes
+from boleir.derive.derive import derive
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
@@ -41,7 +45,7 @@ class Variant:
     batch: int = 1
     """What the default schedule is chosen for."""
     schedule: str = "default"
-    """One of `SCHEDULES`, or the default one."""
+    """One of `SCHEDULES`, the default one, or `offered`: what tuners try beside that."""
     limit: float = LIMIT
     """Per-node error of outputs and states."""
 
@@ -89,6 +93,10 @@ VARIANTS = (
     Variant("kda", Shape(1, 2, 60, 32), 16, 5),
     Variant("kda", Shape(1, 2, 64, 96), 200, 9),
     Variant("kda", QWEN, 64, 8, schedule="joined"),
+    Variant("kda", Shape(4, 4, 128, 128), 64, 24, batch=16, schedule="offered"),
+    Variant("gla", Shape(2, 4, 128, 128), 64, 8, batch=16, schedule="offered"),
+    Variant("rwkv6", Shape(2, 2, 128, 96), 33, 9, batch=16, schedule="offered"),
+    Variant("kda", Shape(1, 2, 96, 32), 64, 63, schedule="offered"),
     Variant("gated_delta_rule", QWEN_9B, 64, 8, schedule="joined"),
     Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="joined"),
     Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="key loop"),
@@ -117,6 +125,17 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 _MADE: dict[Variant, Harness] = {}
 
 
+def schedule_of(variant: Variant) -> dict[str, Any] | None:
+    """The schedule that a variant names; None for the default one."""
+    if variant.schedule != "offered":
+        return SCHEDULES.get(variant.schedule)
+    s = variant.shape
+    dims = (s.d_k, s.d_v, s.key_heads, s.value_heads)
+    plan = make_plan(derive(boleir.load(variant.recurrence)).normal, *dims)
+    sizes = Shapes(s.key_heads, s.value_heads, s.d_k, s.d_v, variant.nodes, variant.depth)
+    return offered_schedules(plan, sizes, variant.batch)[0].to_json()
+
+
 def harness(variant: Variant) -> Harness:
     """Compiled once per session; outputs in float32."""
     if variant not in _MADE:
@@ -128,7 +147,7 @@ def harness(variant: Variant) -> Harness:
             max_depth=variant.depth,
             dtype=variant.dtype,
             batch=variant.batch,
-            schedule=SCHEDULES.get(variant.schedule),
+            schedule=schedule_of(variant),
             out_dtype="float32",
         )
     return _MADE[variant]

@@ -1,0 +1,77 @@
+"""Products of vectors with the decays between their nodes, as matrix products.
+
+    e_i^T diag(2^(c_i - c_j)) w_j  =  (e_i 2^c_i)^T (w_j 2^-c_j)
+
+What reads the state is multiplied by the decays of its whole path anyway; what is written is
+divided by them. See `boleir.codegen.emit.key_sums` for the sums c and their bounds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from boleir.codegen.emit.key_pieces import store_vector
+from boleir.codegen.emit.key_vectors import Reader
+from boleir.codegen.emit.precision import Pieces
+from boleir.codegen.naming import leaf
+from boleir.ir import Expr
+
+if TYPE_CHECKING:
+    from boleir.codegen.emit.key_sums import SumTiles
+
+STEP = -2
+"""Number of the key chunk of a step that multiplies vectors."""
+
+
+class Products:
+    """Emits the products of all nodes of a head, a step over the key channels at a time."""
+
+    def __init__(self, tiles: SumTiles) -> None:
+        self.tiles = tiles
+        self.grams: dict[tuple[Reader, Expr], str] = {}
+        """Names of the products of reading and written vectors [node, ancestor]."""
+
+    def begin(self) -> None:
+        """Nothing has been added up."""
+        w = self.tiles.writer
+        for reader in self.tiles.readers:
+            for base in self.tiles.written:
+                stem = "gram" if reader[1] else "gram_above"
+                name = w.fresh(f"{stem}_{leaf(reader[0])}_{leaf(base)}")
+                w.let(name, "tl.zeros([NODE_BLOCK, NODE_BLOCK], tl.float32)")
+                self.grams[reader, base] = name
+
+    def step(self) -> None:
+        """Readers times the decays of their paths, written vectors divided by them, their products;
+        from `c`, and `c_above` without the node itself."""
+        t, w, write = self.tiles, self.tiles.writer, {}
+        w.let("shrunk", "tl.exp2(-c)")
+        for base in t.written:
+            tile = w.temp(f"{t.key(base, 0, STEP)} * shrunk", f"{leaf(base)}_shrunk")
+            write[base] = t.precision.thirds(w, tile).transposed()
+        for after in t.times:
+            w.let("grown", f"tl.exp2({'c' if after else 'c_above'})")
+            for reader in t.readers:
+                if reader[1] is after:
+                    self._read(reader, write)
+
+    def _read(self, reader: Reader, write: dict[Expr, Pieces]) -> None:
+        """A reader times the decays of its path: left for the value tiles, multiplied with what is
+        written. Three pieces of both: two would cost the digits that products of stored vectors
+        have where the products of many channels nearly cancel."""
+        t, w = self.tiles, self.tiles.writer
+        stem = f"{leaf(reader[0])}_decayed{'' if reader[1] else '_above'}"
+        tile = w.temp(f"{t.key(reader[0], 0, STEP)} * grown", stem)
+        pieces, halves = t.precision.thirds_and_halves(w, tile)
+        store_vector(t, reader, STEP, halves)
+        for base, right in write.items():
+            name = self.grams[reader, base]
+            t.precision.dot(w, name, pieces, right, name)
+
+    def insert_own(self) -> None:
+        """Put the products of a node's own vectors onto the diagonals."""
+        t, plan = self.tiles, self.tiles.context.plan
+        for base, own in t.own.items():
+            name = self.grams[(plan.query.base, plan.query_after_decay), base]
+            same = "node[None, :] == node[:, None]"
+            t.writer.let(name, f"tl.where({same}, {own}[:, None], {name})")

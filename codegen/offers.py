@@ -1,0 +1,28 @@
+"""Schedules that may beat the default and that no GPU has measured: where a tuner looks, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boleir.codegen.emit.key_vectors import readers, written_bases
+from boleir.codegen.plan import Plan
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule, default_schedule, padded
+
+MOST_PRODUCTS = 2
+"""Products of all nodes that a program of 64 nodes has registers for."""
+
+
+def offered_schedules(plan: Plan, shapes: Shapes, batch: int = 1) -> list[Schedule]:
+    """Decays per key channel as differences of sums, where one block holds all nodes: their value
+    tiles are those of decays per head."""
+    base = default_schedule(plan, shapes, batch)
+    if plan.key_decay is None or base.fusion != "split" or base.node_block < 64:
+        return []
+    if len(readers(plan)) * len(written_bases(plan)) > MOST_PRODUCTS:
+        return []
+    sums = replace(base, path_sum="dot", factor_warps=4)
+    if base.b_v < 64:
+        return [sums]
+    keys = min(128, padded(shapes.d_k))
+    return [replace(sums, orientation="nodes", b_k=keys, registers=168)]
