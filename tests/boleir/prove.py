@@ -5,8 +5,8 @@ exact arithmetic on random trees.
 
 prints every recurrence that is refused or wrong, with its seed, and what came out of all. Draws
 cover the axes of the family (`affine_recurrences`), and some lie just outside; refusals are counted
-by class and printed with `--refusals`. Exit status 1 when a closed form is wrong or a derivation
-ends in anything but a refusal."""
+by class and printed with `--refusals`. `--outputs` draws outputs of every linear kind. Exit status
+1 when a closed form is wrong or a derivation ends in anything but a refusal."""
 
 from __future__ import annotations
 
