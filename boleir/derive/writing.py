@@ -63,10 +63,7 @@ class Writing:
         full = {r: self.token.whole(r) for r in self.sealed}
         readers = frozenset(r for r, form in full.items() if not form.is_free)
         for r in sorted(self.sealed):
-            form = self.token.expand(own[r], readers)
-            if any(c.vectors for c in form.refs.values()):  # a coupling must be a scalar
-                form = self.token.expand(form, frozenset())
-            self.definitions[r] = form
+            self.definitions[r] = self._coupled(own[r], readers)
         if self.as_read:
             self._take_as_read(full, readers)
         self._join()
@@ -75,6 +72,13 @@ class Writing:
         for r, other in itertools.permutations(order, 2):
             if r in self.sealed and other in self.sealed and not self._depends(other, r):
                 self._couple(r, other)
+
+    def _coupled(self, form: Affine, readers: frozenset[int]) -> Affine:
+        """`form` in terms of the references that read the state, or of none: a coupling must be a
+        scalar."""
+        form = self.token.expand(form, readers)
+        scalars = not any(c.vectors for c in form.refs.values())
+        return form if scalars else self.token.expand(form, frozenset())
 
     def _take_as_read(self, full: dict[int, Affine], readers: frozenset[int]) -> None:
         """Where the update writes c * x and an output reads x itself: x for c * x."""
@@ -85,7 +89,7 @@ class Writing:
             read = self.token.whole(x)
             scalar = self.token.multiple(full[r], read)
             if scalar and r not in self.meanings:
-                self.definitions[r] = self.token.expand(self.token.definitions[x], readers - {r})
+                self.definitions[r] = self._coupled(self.token.definitions[x], readers - {r})
                 self.sealed[r] = self.sealed[r] * scalar
                 self.meanings[r] = Affine(refs={r: scalar})
 

@@ -26,8 +26,9 @@ def test_draws_are_proved_or_lie_outside(seed: int) -> None:
     assert inside or outside, f"{found.detail}\n{found.recurrence}"
 
 
-OUTPUTS = [*range(20), 449]
-"""449 once took a decay out of the output's gain, but not out of what stood inside it."""
+OUTPUTS = [*range(20), 449, 1151]
+"""449 once took a decay out of the output's gain, but not out of what stood inside it; 1151 coupled
+unknowns by a vector."""
 NO_OUTPUT = {"ReadInBetween", "SeveralReads", "OutputWithoutState"}
 """Why outputs may be refused: they read in between, right-acting, or what they read cancels."""
 
