@@ -24,5 +24,4 @@ def offered_schedules(plan: Plan, shapes: Shapes, batch: int = 1) -> list[Schedu
     sums = replace(base, path_sum="dot", factor_warps=4)
     if base.b_v < 64:
         return [sums]
-    keys = min(128, padded(shapes.d_k))
-    return [replace(sums, orientation="nodes", b_k=keys, registers=168)]
+    return [replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)))]

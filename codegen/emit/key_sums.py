@@ -129,6 +129,9 @@ class SumTiles(PathTiles):
         """Key vectors are loaded step by step."""
         super().prefetch(kinds - {Kind.KEY})
 
+    def prefetch_rows(self, b: int) -> None:
+        """Nothing: row scalars are loaded behind the steps, through which they take registers."""
+
     # -- decays and what they stand in ------------------------------------------------------------
 
     def _finite_tests(self, b: int) -> str:

@@ -204,3 +204,16 @@ def test_tuners_try_sums_where_registers_allow() -> None:
         assert len(found) == offers, name
         for schedule in found:
             assert lower(boleir.load(name), shapes, schedule=schedule).context.key_sums
+
+
+def test_the_offer_spills_nothing(pool: CompilePool) -> None:
+    """Two programs of a head's factors share a multiprocessor, and three value tiles."""
+    kda, shapes = boleir.load("kda"), Shapes(16, 32, 128, 128, 64, 8)
+    plan = make_plan(derive(kda).normal, 128, 128, 16, 32)
+    (schedule,) = offered_schedules(plan, shapes, 16)
+    made = lower(kda, shapes, schedule=schedule, target=target("sm_90"))
+    for spec in made.specs():
+        if spec.name in ("factors", "values"):
+            found = pool.compile(Job(made.text, spec, target("sm_90")))
+            assert not found.spills, spec.name
+            assert spec.name == "factors" or (found.registers or 0) <= 168
