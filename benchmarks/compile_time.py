@@ -107,10 +107,10 @@ def tuning(name: str, row: Row, wanted: Target, phases: Phases, every: int) -> d
     recurrence = resolve(name)
     key = key_of(recurrence, shapes_for(row), row.batch)
     assert key is not None
-    started = time.perf_counter()
+    started = processor_seconds()
     space = space_of(recurrence, key, wanted)
     ranked = Predictions(space.plan, space.shapes, wanted, key.batch).best_first(space)
-    ranking = time.perf_counter() - started
+    ranking = processor_seconds() - started
     effort = EFFORT_LEVELS["default"]
     seed = default_schedule(space.plan, space.shapes, key.batch)
     chosen = first_candidates(ranked, effort.first, [space.finished(seed)])
