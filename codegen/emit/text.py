@@ -70,11 +70,14 @@ def call(fn: str, argument: str, writer: Writer) -> str:
     """A function of the table applied to a text; an argument it needs several times gets a name."""
     if fn == "exp" and writer.precise:
         return f"precise_exp({argument})"
-    template = FUNCTIONS[fn].triton
+    function = FUNCTIONS[fn]
+    template = function.triton + function.part
     if template.count("@") > 1 and not argument.isidentifier():
         argument = writer.temp(argument, f"{fn}_argument")
     elif "(@)" not in template and "(@," not in template:
         argument = bracket(argument)
-    spelled = FUNCTIONS[fn].to_triton(argument, axis=1)
+    part = function.part.replace("@", argument)
+    named = writer.temp(part, f"{fn}_part") if part else ""
+    spelled = function.to_triton(argument, axis=1, part=named)
     inner = spelled[1:-1]
     return inner if spelled.startswith("(") and balanced(inner) else spelled

@@ -61,11 +61,15 @@ def commit(
         a_path = tl.load(a_at + (first + nodes) * a_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)
         softplus_argument = a_path + dt_bias_head
-        softplus_a_path = tl.where(softplus_argument > 20.0, softplus_argument,
-            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-            tl.exp(softplus_argument)
-            * (1.0 - tl.exp(softplus_argument)
-            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        softplus_a_path = (tl.maximum(softplus_argument, 0.0) + softplus_part
+            * (0.99999994 + softplus_part
+            * (-0.49999493 + softplus_part
+            * (0.33319086 + softplus_part
+            * (-0.24842922 + softplus_part
+            * (0.19105825 + softplus_part
+            * (-0.13662934 + softplus_part
+            * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
         gates = tl.exp(-(exp_A_log_path * softplus_a_path))
         b1_path = tl.load(b1_at + (first + nodes) * b1_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)

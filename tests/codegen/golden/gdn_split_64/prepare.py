@@ -41,11 +41,15 @@ def prepare(
         # log-decay g, and c its sum over the path: gdn.bole:12
         exp_A_log = tl.exp(A_log_head)
         softplus_argument = a_row + dt_bias_head
-        softplus_a = tl.where(softplus_argument > 20.0, softplus_argument,
-            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-            tl.exp(softplus_argument)
-            * (1.0 - tl.exp(softplus_argument)
-            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        softplus_a = (tl.maximum(softplus_argument, 0.0) + softplus_part
+            * (0.99999994 + softplus_part
+            * (-0.49999493 + softplus_part
+            * (0.33319086 + softplus_part
+            * (-0.24842922 + softplus_part
+            * (0.19105825 + softplus_part
+            * (-0.13662934 + softplus_part
+            * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
         g = tl.where(inside, -(exp_A_log * softplus_a), 0.0) * 1.4426950408889634
         g = tl.where(g < -4096.0, -4096.0, g)
         c = tl.floor(g * 8.0 + 0.5) * 0.125

@@ -70,10 +70,15 @@ def commit(
             exp_A_log = tl.exp(A_log_head)
             f_row = f_now.to(tl.float32)
             some_dt_bias = dt_bias_head + f_row
-            softplus_dt_bias = tl.where(some_dt_bias > 20.0, some_dt_bias,
-                tl.where(some_dt_bias > -4.0, tl.log(1.0 + tl.exp(tl.minimum(some_dt_bias, 20.0))),
-                tl.exp(some_dt_bias) * (1.0 - tl.exp(some_dt_bias)
-                * (0.5 - tl.exp(some_dt_bias) * (0.3333333333 - 0.25 * tl.exp(some_dt_bias))))))
+            softplus_part = tl.exp(-tl.abs(some_dt_bias))
+            softplus_dt_bias = (tl.maximum(some_dt_bias, 0.0) + softplus_part
+                * (0.99999994 + softplus_part
+                * (-0.49999493 + softplus_part
+                * (0.33319086 + softplus_part
+                * (-0.24842922 + softplus_part
+                * (0.19105825 + softplus_part
+                * (-0.13662934 + softplus_part
+                * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
             scaled_dt_bias = exp_A_log * softplus_dt_bias
             g = -scaled_dt_bias
             exp_g = tl.exp(g)

@@ -50,10 +50,15 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
     dt_bias_head = tl.load(dt_bias + key_head * D_K + key_c0, mask=key_c0 < D_K, other=0.0)[None, :]
     f_f32_c0 = f_tile_c0.to(tl.float32)
     scaled_dt_bias_c0 = dt_bias_head + f_f32_c0
-    scaled_dt_bias_c0_2 = tl.where(scaled_dt_bias_c0 > 20.0, scaled_dt_bias_c0,
-        tl.where(scaled_dt_bias_c0 > -4.0, tl.log(1.0 + tl.exp(tl.minimum(scaled_dt_bias_c0, 20.0))),
-        tl.exp(scaled_dt_bias_c0) * (1.0 - tl.exp(scaled_dt_bias_c0)
-        * (0.5 - tl.exp(scaled_dt_bias_c0) * (0.3333333333 - 0.25 * tl.exp(scaled_dt_bias_c0))))))
+    softplus_part = tl.exp(-tl.abs(scaled_dt_bias_c0))
+    scaled_dt_bias_c0_2 = (tl.maximum(scaled_dt_bias_c0, 0.0) + softplus_part
+        * (0.99999994 + softplus_part
+        * (-0.49999493 + softplus_part
+        * (0.33319086 + softplus_part
+        * (-0.24842922 + softplus_part
+        * (0.19105825 + softplus_part
+        * (-0.13662934 + softplus_part
+        * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
     scaled_dt_bias_c0_3 = exp_A_log[:, None] * scaled_dt_bias_c0_2
     scaled_g_c0 = -scaled_dt_bias_c0_3
     scaled_dt_bias_c0_4 = tl.exp(scaled_g_c0)
@@ -61,10 +66,15 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
     dt_bias_head_2 = tl.load(dt_bias + key_head * D_K + key_c1, mask=key_c1 < D_K, other=0.0)[None, :]
     f_f32_c1 = f_tile_c1.to(tl.float32)
     scaled_dt_bias_c1 = dt_bias_head_2 + f_f32_c1
-    scaled_dt_bias_c1_2 = tl.where(scaled_dt_bias_c1 > 20.0, scaled_dt_bias_c1,
-        tl.where(scaled_dt_bias_c1 > -4.0, tl.log(1.0 + tl.exp(tl.minimum(scaled_dt_bias_c1, 20.0))),
-        tl.exp(scaled_dt_bias_c1) * (1.0 - tl.exp(scaled_dt_bias_c1)
-        * (0.5 - tl.exp(scaled_dt_bias_c1) * (0.3333333333 - 0.25 * tl.exp(scaled_dt_bias_c1))))))
+    softplus_part_2 = tl.exp(-tl.abs(scaled_dt_bias_c1))
+    scaled_dt_bias_c1_2 = (tl.maximum(scaled_dt_bias_c1, 0.0) + softplus_part_2
+        * (0.99999994 + softplus_part_2
+        * (-0.49999493 + softplus_part_2
+        * (0.33319086 + softplus_part_2
+        * (-0.24842922 + softplus_part_2
+        * (0.19105825 + softplus_part_2
+        * (-0.13662934 + softplus_part_2
+        * (0.07822299 + softplus_part_2 * (-0.029503778 + softplus_part_2 * 0.0052324063)))))))))
     scaled_dt_bias_c1_3 = exp_A_log[:, None] * scaled_dt_bias_c1_2
     scaled_g_c1 = -scaled_dt_bias_c1_3
     scaled_dt_bias_c1_4 = tl.exp(scaled_g_c1)

@@ -57,11 +57,15 @@ def commit(
         dt_path = tl.load(dt_at + (first + nodes) * dt_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)
         softplus_argument = dt_path + dt_bias_head
-        delta_path = tl.where(softplus_argument > 20.0, softplus_argument,
-            tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-            tl.exp(softplus_argument)
-            * (1.0 - tl.exp(softplus_argument)
-            * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument))))))
+        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        delta_path = (tl.maximum(softplus_argument, 0.0) + softplus_part
+            * (0.99999994 + softplus_part
+            * (-0.49999493 + softplus_part
+            * (0.33319086 + softplus_part
+            * (-0.24842922 + softplus_part
+            * (0.19105825 + softplus_part
+            * (-0.13662934 + softplus_part
+            * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
         gates = tl.exp(-(exp_A_log_path * delta_path))
         for step in range(length):
             row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))

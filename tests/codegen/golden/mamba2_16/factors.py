@@ -33,10 +33,15 @@ def factors(
     # row scalars of the head: stored and read back, not computed for every column
     # delta: mamba2.bole:9
     softplus_argument = dt_row + dt_bias_head
-    delta = tl.where(inside, tl.where(softplus_argument > 20.0, softplus_argument,
-        tl.where(softplus_argument > -4.0, tl.log(1.0 + tl.exp(tl.minimum(softplus_argument, 20.0))),
-        tl.exp(softplus_argument) * (1.0 - tl.exp(softplus_argument)
-        * (0.5 - tl.exp(softplus_argument) * (0.3333333333 - 0.25 * tl.exp(softplus_argument)))))), 0.0)
+    softplus_part = tl.exp(-tl.abs(softplus_argument))
+    delta = tl.where(inside, tl.maximum(softplus_argument, 0.0) + softplus_part
+        * (0.99999994 + softplus_part
+        * (-0.49999493 + softplus_part
+        * (0.33319086 + softplus_part
+        * (-0.24842922 + softplus_part
+        * (0.19105825 + softplus_part
+        * (-0.13662934 + softplus_part
+        * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))), 0.0)
     delta_at = rows + head * capacity + first
     tl.store(delta_at + node, delta, mask=inside)
     # D_head: mamba2.bole:8
