@@ -8,6 +8,8 @@ anyway. Together that is a third of the time that kernels take.
 
 from __future__ import annotations
 
+import runpy
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -36,3 +38,18 @@ def install() -> None:
     interpreter._patch_lang = replace_once
     interpreter.GridExecutor.__call__ = launched
     builder.options = replace(builder.options, sanitize_overflow=False)
+
+
+def main() -> None:
+    """Run a script, or `-m` a module, in an interpreter so changed: `python -m` with this one."""
+    install()
+    del sys.argv[0]
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -36,7 +36,7 @@ def child(arguments: list[str], folder: Path) -> str:
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-m", "tests.lighter_interpreter", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,
