@@ -205,7 +205,8 @@ _RESERVED = frozenset(
 _LOCALS = frozenset(
     """
     anchored beyond c_eighths far grown key_step key_sums leaving path_mask reach shrunk walked
-    count_at entries node_there position start_position state_row tile_at tile_key waiting
+    count_at entries minus_h node_there position rows_again start_position state_row tile_at
+    tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell
     channel channel_tile column count current decay decay_above decay_reached deepest depth
     earlier end entry erase erase_row erased exists finite first fold g g_eighths g_path

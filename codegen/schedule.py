@@ -216,6 +216,9 @@ def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             f"block, node_block is {schedule.node_block}",
             mend="fusion walked",
         )
+    if plan.key_decay is not None and schedule.path_sum == "dot" and len(plan.pairs) > 1:
+        pairs = f"{plan.name} decays per key channel and has {len(plan.pairs)} erase/write pairs"
+        raise InvalidSchedule(f"{pairs}: path_sum must be select, not dot")
 
 
 def _check_deferred(schedule: Schedule, shapes: Shapes) -> None:
@@ -348,15 +351,17 @@ def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 
 
 def _check_shared(schedule: Schedule, plan: Plan) -> None:
-    """One inverse per head: for one pair, and the same for every value channel."""
+    """One inverse per head: the same for every value channel; several pairs are eliminated one
+    after the other where the solve is folded, value tiles solve for all of them at once."""
     which = f"{schedule.solver}/{schedule.fusion}"
     if any(pair.gain is not None for pair in plan.pairs):
         raise InvalidSchedule(
             f"{which} needs one inverse per head; a value-vector gain has one per channel"
         )
-    if len(plan.pairs) > 1:
+    if len(plan.pairs) > 1 and not schedule.folds:
         raise InvalidSchedule(
-            f"{which} takes one erase/write pair per token, {plan.name} has {len(plan.pairs)}"
+            f"{which} takes one erase/write pair per token, {plan.name} has {len(plan.pairs)}",
+            mend="solver horner, or fusion split",
         )
 
 
@@ -478,7 +483,7 @@ def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
     than 32 nodes take one joined launch. Many fill the GPU: gates are prepared once, and few
     registers let more programs share a multiprocessor. More than 32 nodes stand on rows, so that
     outputs lie as in memory; more than 64 are solved block by block: once per head, too, wherever
-    one inverse will do.
+    one inverse will do. Two pairs per token are folded up to 64 nodes.
     """
     found = _default_schedule(plan, shapes, batch)
     return found if plan.entangled is None else replace(found, gates="inline")
@@ -492,6 +497,8 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if plan.key_decay is not None:
         return _key_decay_schedule(plan, shapes, batch)
     single = _single(plan)
+    if _folds_pairs(plan, shapes):
+        return _pairs_schedule(plan, shapes, batch)
     writes = bool(plan.pairs or plan.writes)
     if shapes.max_nodes > 64 and single and writes and plan.entangled is None:
         return _blocked_schedule(plan, shapes, batch)
@@ -515,6 +522,30 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     if wide and not plan.mixed and plan.entangled is None:
         return replace(split, fusion="joined", b_k=min(64, b_k), path_sum="dot")
     return replace(split, path_sum="dot" if wide else "select")
+
+
+def _folds_pairs(plan: Plan, shapes: Shapes) -> bool:
+    """Whether the solve for several pairs is folded by default: where the factors kernel has
+    registers for it. Value tiles that solve for all of them do several times as much."""
+    if any(pair.gain is not None for pair in plan.pairs) or plan.entangled is not None:
+        return False
+    return len(plan.pairs) == 2 and not plan.writes and shapes.max_nodes <= 64
+
+
+def _pairs_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
+    """The split schedule for several pairs: registers are short, so that all row scalars are
+    prepared, and operands of 32 nodes, which lie in registers, are spread over more warps and
+    shorter key chunks."""
+    nodes = min(64, padded(shapes.max_nodes))
+    wide, small = nodes > 32, nodes <= 16
+    b_v = min(16 if small else 64, padded(shapes.d_v))
+    return Schedule(
+        fusion="split", solver="inverse", b_v=b_v,
+        b_k=min(128 if wide or small else 32, padded(shapes.d_k)), node_block=nodes,
+        gates="prepare", orientation="nodes" if wide and b_v >= 64 else "values",
+        warps=1 if small else 4, factor_warps=4 if wide or small else 8,
+        registers=168 if wide and batch > FEW_REQUESTS else 0,
+    )  # fmt: skip
 
 
 def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:

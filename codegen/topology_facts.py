@@ -36,9 +36,13 @@ def alive(context: Context, b: int, a: int) -> bool:
 
 
 def sweeps_of_block(context: Context, b: int) -> int:
-    """Sweeps after which the system of block `b` is solved: its nilpotency index less one."""
+    """Sweeps after which the system of block `b` is solved: its nilpotency index less one.
+
+    Where the solve is folded, pairs of a token are eliminated one after the other, and what is left
+    for each couples ancestors alone: as many sweeps as the tree is deep do for every pair.
+    """
     plan, shapes, schedule = context.plan, context.shapes, context.schedule
-    steps = max(1, plan.form.micro_steps)
+    steps = 1 if schedule.folds else max(1, plan.form.micro_steps)
     if schedule.solver == "levels":
         return shapes.max_depth
     if shapes.parents is None:

@@ -9,6 +9,9 @@ earlier block c through two tiles that no third block enters:
 So one program computes everything that is read from one block, without waiting for another; the
 value tiles walk the blocks in order. Pure writes add a tile each: with the Gram tiles N of the
 output and M of the pair, N_bc - K_bc M_cc and M_bc - H_bc M_cc.
+
+Several pairs per token have a tile each in K, and one in H for every two of them; within a block
+they are eliminated one after the other (see `boleir.codegen.emit.elimination`).
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ def folded_slots(context: Context) -> int:
     """Folded tiles of one system: what outputs read of each block and those before it, then what
     unknowns see of those before."""
     b, tiles = context.blocks, folded_tiles(context)
-    seen = b * (b - 1) // 2 if context.plan.pairs else 0
+    seen = len(context.plan.pairs) * (b * (b - 1) // 2)
     return tiles * (b * (b + 1) // 2 + seen)
 
 
@@ -79,9 +82,11 @@ def readout_slot(context: Context, reader: str, read: str) -> str:
 
 
 def seen_slot(context: Context, reader: str, read: str) -> str:
-    """Number of the first tile through which unknowns of a block see an earlier one; text."""
-    pairs = context.blocks * (context.blocks + 1) // 2
-    return _times(context, f"{pairs} + {reader} * ({reader} - 1) // 2 + {read}")
+    """Number of the first tile through which unknowns of a block see an earlier one; text. The
+    tiles of a second pair's unknowns follow those of the first."""
+    readouts = context.blocks * (context.blocks + 1) // 2
+    slot, pairs = f"{reader} * ({reader} - 1) // 2 + {read}", len(context.plan.pairs)
+    return _times(context, f"{readouts} + {f'({slot}) * {pairs}' if pairs > 1 else slot}")
 
 
 def _times(context: Context, slot: str) -> str:

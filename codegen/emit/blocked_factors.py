@@ -19,14 +19,14 @@ from boleir.codegen.emit.blocked import (
     slot_piece,
 )
 from boleir.codegen.emit.context import EARLIER, OWN, Context
-from boleir.codegen.emit.factors import CELL, erase_of_pair, hand_over, readout_tile
+from boleir.codegen.emit.elimination import Elimination, Tile, erasures, readouts
+from boleir.codegen.emit.factors import CELL, erase_of_pair, hand_over
 from boleir.codegen.emit.handover import folded_dtype, handover
-from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.prepare import needs_prepare
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Operand, WritePlan
 from boleir.codegen.topology_facts import sweeps_of_block
 from boleir.ir import Kind
 
@@ -98,9 +98,8 @@ class _Column:
         self.system = System(tiles, Precision(self.context.schedule.precision))
         self.precision = self.system.precision
         self.common = handover(self.context).common
-        self.inverse: Pieces | None = None
-        self.seen: list[Pieces] = []
-        """Pieces of -M of the program's own block, by pure write."""
+        sweeps = max(sweeps_of_block(self.context, b) for b in range(self.context.blocks))
+        self.elimination = Elimination(self.system, OWN, sweeps)
 
     # -- the program's own block ------------------------------------------------------------------
 
@@ -114,26 +113,12 @@ class _Column:
             w.comment("a bad node has a zero column, which NaN must not spoil")
             w.let("column_scale", f"tl.where(finite, {product(*self.common)}, 0.0)")
         if plan.pairs:
-            self._invert()
-            self.seen = [
-                self.precision.pieces(w, self._sees(OWN, write, m, plan.pairs[0].erase))
-                for m, write in enumerate(plan.writes)
-            ]
+            w.section("G (with a minus sign)")
+            pairs = enumerate(plan.pairs)
+            self.elimination.solve([erasures(self.system, p, OWN, OWN, x.erase) for p, x in pairs])
         w.section("what outputs of the block read of it")
-        results = self._results("fold", self._readouts(OWN))
-        self._store(readout_slot(self.context, "block", "block"), results)
-
-    def _invert(self) -> None:
-        """(I+G)^-1 of the block in pieces."""
-        w, pair = self.writer, self.plan.pairs[0]
-        w.section("G (with a minus sign)")
-        minus_g = self.system.coupling(
-            "minus_g", OWN, OWN, pair.erase, pair.write, pair.after_decay, sign="-", strict=True
-        )
-        sweeps = max(sweeps_of_block(self.context, b) for b in range(self.context.blocks))
-        product_form = self.context.schedule.solver == "product"
-        build = self.system.product if product_form else self.system.inverse
-        self.inverse = self.precision.pieces(w, build("inverse", OWN, minus_g, sweeps))
+        self.elimination.reread([plan.query], (*plan.own_pairs, *plan.own_writes))
+        self._store(readout_slot(self.context, "block", "block"), self._read(OWN))
 
     # -- blocks that read it ----------------------------------------------------------------------
 
@@ -149,69 +134,41 @@ class _Column:
                 tiles.scalars(LATER)
                 w.let("lost", f"({tiles.ancestors(LATER, OWN)} & bad) != 0")
                 w.section("what outputs read")
-                results = self._results("fold_later", self._readouts(LATER))
+                results = self._read(LATER)
                 w.comment("outputs below a non-finite input become NaN")
                 w.let(results[0], f'tl.where(lost[:, None], float("nan"), {results[0]})')
                 self._store(readout_slot(context, "later", "block"), results)
-                if self.plan.pairs:
-                    w.section("what unknowns see, with a minus sign")
-                    seen = self._results("seen_later", self._erased())
-                    self._store(seen_slot(context, "later", "block"), seen)
+                for p in range(len(self.plan.pairs)):
+                    self._unknowns(p)
+
+    def _unknowns(self, p: int) -> None:
+        """H of one pair of a later block."""
+        w, several = self.writer, len(self.plan.pairs) > 1
+        w.section(f"what unknowns{f' of pair {p}' if several else ''} see, with a minus sign")
+        tiles = erasures(self.system, p, LATER, OWN, erase_of_pair(self.context, p))
+        seen = self._folded(tiles, f"seen{p}" if several else "seen", LATER)
+        self._store(seen_slot(self.context, "later", "block"), seen, p * len(seen))
 
     # -- tiles ------------------------------------------------------------------------------------
 
-    def _readouts(self, b: int) -> list[str]:
-        """Tiles of C, one per pair and pure write."""
-        plan, found = self.plan, []
-        if plan.pairs:
-            own = None if plan.inclusive else plan.own_pairs[0] or "0.0"
-            found.append(self._readout(b, "readout", plan.pairs[0].write, own))
-        for m, write in enumerate(plan.writes):
-            own = None if plan.inclusive else plan.own_writes[m] or "0.0"
-            found.append(self._readout(b, f"write_readout{m or ''}", write.key, own))
-        return found
+    def _read(self, b: int) -> list[str]:
+        """What outputs of a block read of the program's own."""
+        return self._folded(readouts(self.system, b, OWN), "fold", b)
 
-    def _readout(self, b: int, name: str, written: Operand, own: str | None) -> str:
-        own = own if b == OWN else None
-        return readout_tile(self.system, self.context.block(name, b), written, own, b, OWN)
-
-    def _erased(self) -> list[str]:
-        """Tiles of -G and -M of a later block, without the scalars that multiply all of its right
-        side."""
-        pair = self.plan.pairs[0]
-        erase = erase_of_pair(self.context)
-        minus_g = self.system.coupling(
-            "minus_g_later", LATER, OWN, erase, pair.write, pair.after_decay, sign="-", strict=True
-        )
-        writes = enumerate(self.plan.writes)
-        return [minus_g, *(self._sees(LATER, write, m, erase) for m, write in writes)]
-
-    def _sees(self, b: int, write: WritePlan, m: int, erase: Operand) -> str:
-        pair, name = self.plan.pairs[0], self.context.block(f"minus_seen{m or ''}", b)
-        return self.system.coupling(
-            name, b, OWN, erase, write.key, pair.after_decay, sign="-", strict=True
-        )
-
-    def _results(self, name: str, found: list[str]) -> list[str]:
-        """The tiles as the value kernel takes them: that of the pair times X, those of pure writes
-        less what the pair erases of them."""
-        if not self.plan.pairs:
-            return found
-        w, precision = self.writer, self.precision
-        tile, *others = found
-        assert self.inverse is not None
-        fold = precision.dot(w, name, precision.pieces(w, tile), self.inverse)
-        if others:
-            pieces = precision.pieces(w, fold)
-            for other, seen in zip(others, self.seen, strict=True):
-                precision.dot(w, other, pieces, seen, other)
+    def _folded(self, tiles: tuple[Tile, Tile], stem: str, b: int) -> list[str]:
+        """A row as the value kernel takes it: tiles of pairs times X, those of pure writes less
+        what the pairs erase of them."""
+        pairs = range(len(self.plan.pairs))
+        names = [self.context.block(f"{stem}{p or ''}", b) for p in pairs]
+        row = self.elimination.fold(*tiles, names)
         if self.common:
-            w.let(fold, f"{fold} * column_scale[None, :]")
-        return [fold, *others]
+            self.writer.let(row[0], f"{row[0]} * column_scale[None, :]")
+        return row
 
-    def _store(self, slot: str, results: list[str]) -> None:
+    def _store(self, slot: str, results: list[str], first: int = 0) -> None:
+        """Put tiles where the value kernel looks for them: behind `first` others from `slot` on."""
         w = self.writer
         w.let("slot", slot)
-        for number, tile in enumerate(results):
+        for number, tile in enumerate(results, first):
             for piece, name in enumerate(self.precision.pieces(w, tile).names):
                 w.line(f"tl.store({slot_piece(self.context, 'slot', number, piece)}, {name})")

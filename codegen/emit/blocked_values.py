@@ -63,7 +63,8 @@ class _Values:
         self.plan = context.plan
         self.writer = w
         self.tiles = (LoopTiles if context.looped else Tiles)(context, w)
-        self.solved: dict[int, Pieces] = {}
+        self.solved: dict[int, list[Pieces]] = {}
+        """Right sides of a block, by pair."""
         self.system = System(self.tiles, Precision(context.schedule.precision))
         self.precision = self.system.precision
         self.parts = handover(context)
@@ -101,7 +102,8 @@ class _Values:
             w.line("tl.extra.cuda.gdc_wait()")
         output_rows(tiles)
         if self.context.keeps_unknowns and self.context.looped:
-            unknowns_at(tiles, 0, OWN)
+            for p in range(len(self.plan.pairs)):
+                unknowns_at(tiles, p, OWN)
         folded_place(self.context, w, w.arg("folded", "*" + folded_dtype(self.context)))
         w.let("cell", CELL)
         reached_at(tiles, "0", "0")
@@ -143,17 +145,17 @@ class _Values:
             return str(a)
         return "block" if a == b else "earlier"
 
-    def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[str | None, str]:
+    def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[list[str], str]:
         """Right sides and outputs as far as the committed state determines them."""
-        w, tiles, plan, right = self.writer, self.tiles, self.plan, None
-        target = self.parts.target
-        if target is not None:
+        w, tiles, plan, right = self.writer, self.tiles, self.plan, []
+        if plan.pairs:
             w.section("right side: R = r - P (e^T S_pre)")
-            w.origin("u", unknown_place(plan.form, 0))
-            pair = plan.pairs[0]
-            row = tiles.across(self.context.block("erase_row", b))
+        for p, (pair, target) in enumerate(zip(plan.pairs, self.parts.targets, strict=True)):
+            w.origin(f"u{p or ''}", unknown_place(plan.form, p))
+            row = tiles.across(self.context.block(self.parts.erase_rows[p], b))
             erased = f"{row} * {products[pair.erase.base, pair.after_decay]}"
-            right = w.let(self.context.block("right", b), f"{tiles.value(target, b)} - {erased}")
+            name = self.context.block(f"right{p or ''}", b)
+            right.append(w.let(name, f"{tiles.value(target, b)} - {erased}"))
         w.section("output: P (q^T S_pre)")
         w.origin("readout", place(plan.form.recurrence.output))
         read = products[plan.query.base, plan.query_after_decay]
@@ -162,43 +164,48 @@ class _Values:
             f"{tiles.across(self.context.block('out_row', b))} * {read}",
         )
 
-    def _earlier(self, b: int, a: int, right: str | None, out: str) -> None:
+    def _earlier(self, b: int, a: int, right: list[str], out: str) -> None:
         """What one earlier block contributes to right sides and outputs."""
         w, tiles, context = self.writer, self.tiles, self.context
-        sources = []
         if context.looped:
             tiles.node_block(a)
-        if right is not None and context.looped:
-            load = unknowns_at(tiles, 0, a)
-            mask = tiles.value_mask(a)
-            name = w.let("right_earlier", f"tl.load({load}, mask={mask}, other=0.0)")
-            sources.append(self.precision.pieces(w, name))
-        elif right is not None:
-            sources.append(self.solved[a])
+            sources = [self._right_side(p, a) for p in range(len(right))]
+        else:
+            sources = list(self.solved[a])
         if self.plan.writes and context.looped:
             load_rows(tiles, a, self.parts.others)
         sources += self._written(a)
         reader, read = self._number(b, b), self._number(b, a)
-        if right is not None:
-            self._apply("seen_slot", seen_slot(context, reader, read), sources, right)
-        self._apply("read_slot", readout_slot(context, reader, read), sources, out)
+        if right:
+            w.let("seen_slot", seen_slot(context, reader, read))
+        for p, name in enumerate(right):
+            self._apply("seen_slot", sources, name, p * len(sources))
+        w.let("read_slot", readout_slot(context, reader, read))
+        self._apply("read_slot", sources, out)
 
-    def _own(self, b: int, right: str | None, out: str) -> None:
+    def _right_side(self, p: int, a: int) -> Pieces:
+        """The right side of a pair of an earlier block, read back."""
+        tiles = self.tiles
+        load = f"tl.load({unknowns_at(tiles, p, a)}, mask={tiles.value_mask(a)}, other=0.0)"
+        name = self.writer.let(self.context.block(f"right{p or ''}", a), load)
+        return self.precision.pieces(self.writer, name)
+
+    def _own(self, b: int, right: list[str], out: str) -> None:
         """What the nodes of the block do to each other."""
         w, tiles, plan, context = self.writer, self.tiles, self.plan, self.context
         w.section("output: + F R")
-        sources = []
-        if right is not None:
-            tiles.absorb(right, right, b)
-            if context.looped:
-                with w.block("if (block + 1) * NODE_BLOCK < count:"):
-                    at = unknowns_at(tiles, 0, b)
-                    w.line(f"tl.store({at}, {right}, mask={tiles.value_mask(b)})")
-            self.solved[b] = self.precision.pieces(w, right)
-            sources.append(self.solved[b])
-        sources += self._written(b)
+        for name in right:
+            tiles.absorb(name, name, b)
+        if right and context.looped:
+            with w.block("if (block + 1) * NODE_BLOCK < count:"):
+                for p, name in enumerate(right):
+                    at = unknowns_at(tiles, p, b)
+                    w.line(f"tl.store({at}, {name}, mask={tiles.value_mask(b)})")
+        self.solved[b] = [self.precision.pieces(w, name) for name in right]
         number = self._number(b, b)
-        self._apply("read_slot", readout_slot(context, number, number), sources, out)
+        sources = [*self.solved[b], *self._written(b)]
+        w.let("read_slot", readout_slot(context, number, number))
+        self._apply("read_slot", sources, out)
         if plan.gain is not None:
             w.let(out, product(out, tiles.value(plan.gain, b)))
         if plan.direct is not None:
@@ -212,14 +219,14 @@ class _Values:
             for write in self.plan.writes
         ]
 
-    def _apply(self, name: str, slot: str, sources: list[Pieces], into: str) -> None:
-        """Add what is seen of `sources` through the folded tiles from `slot` on."""
+    def _apply(self, slot: str, sources: list[Pieces], into: str, first: int = 0) -> None:
+        """Add what is seen of `sources` through the folded tiles from `slot` on, behind `first`
+        others."""
         w = self.writer
-        w.let(name, slot)
         for number, pieces in enumerate(sources):
             loaded = []
             for piece in range(folded_pieces(self.context)):
-                at = slot_piece(self.context, name, number, piece)
+                at = slot_piece(self.context, slot, first + number, piece)
                 loaded.append(w.let(f"folded_{number}_{piece}", f"tl.load({at})"))
             tile = Pieces(tuple(loaded))
             tile = tile if self.tiles.nodes_on_rows else tile.transposed()

@@ -1,11 +1,12 @@
 """The factors kernel of the split schedule: once per head, what all value tiles share.
 
-For one pair per token the solve folds into the readout: with A = (I+G)^-1 and F = C A,
+The solve folds into the readout: with A = (I+G)^-1 and F = C A,
 
     O = D_P Q S + F (r - e^T S) + (N - F M) nu        (N, M: the Gram tiles of pure writes)
 
 so this kernel computes F (and N - F M) per head, and the value kernel only reads the state and
-multiplies. Folded tiles are stored as two bfloat16 pieces, ready for tensor cores.
+multiplies. Several pairs have an F each (see `boleir.codegen.emit.elimination`). Folded tiles are
+stored as two bfloat16 pieces, ready for tensor cores.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
 from boleir.codegen.emit.handover import folded_dtype, folded_entries, handover
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
+from boleir.codegen.emit.key_vectors import written
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
@@ -109,15 +112,25 @@ def _load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
         multiply_keys(system, _stored_pairs(context.plan))
         return
     tiles.prefetch(frozenset({Kind.KEY}))
-    for reader, written in _stored_pairs(context.plan):
-        system.gram(0, 0, reader, written)
+    if not _waits(context, system):
+        _grams(context, system)
+
+
+def _waits(context: Context, system: System) -> bool:
+    """Whether products of vectors wait until they are needed: operands of large tiles are kept in
+    shared memory, those of small ones in registers, which so many products would fill up."""
+    return system.crowded and context.schedule.node_block >= 64
+
+
+def _grams(context: Context, system: System) -> None:
+    for reader, base in _stored_pairs(context.plan):
+        system.gram(0, 0, reader, base)
 
 
 def _stored_pairs(plan: Plan) -> list[tuple[Expr, Expr]]:
     """Readers and written vectors that are inputs, each with each."""
     read = [pair.erase for pair in plan.pairs] + [plan.query]
-    written = [pair.write for pair in plan.pairs] + [write.key for write in plan.writes]
-    return [(r.base, x.base) for r in read for x in written if r.stored and x.stored]
+    return [(r.base, x.base) for r in read for x in written(plan) if r.stored and x.stored]
 
 
 def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> None:
@@ -131,11 +144,10 @@ def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> No
     out = [f for f in (decay, scale, anchored) if f]
     w.let("poisoned", poisoned(tiles, 0))
     values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
-    if plan.pairs:
-        pair = plan.pairs[0]
-        scale = tiles.scale(erase_of_pair(context), 0)
+    for p, (pair, name) in enumerate(zip(plan.pairs, parts.erase_rows, strict=True)):
+        scale = tiles.scale(erase_of_pair(context, p), 0)
         erase = [f for f in (path_decay(context, pair.after_decay, 0), scale, anchored) if f]
-        values["erase_row"] = product(*erase) if erase else "inside.to(tl.float32)"
+        values[name] = product(*erase) if erase else "inside.to(tl.float32)"
     first = first_handed_plane(context)
     for number, name in enumerate(parts.names):
         at = tiles.plane_at(first + number, name, "head", 0)
@@ -145,6 +157,9 @@ def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> No
 def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
     """G, C, the solve, what pure writes contribute; the folded tiles are stored."""
     plan, w, precision = context.plan, tiles.writer, system.precision
+    if len(plan.pairs) > 1:
+        _store_folded(context, w, precision, _folded_pairs(context, system))
+        return
     results = []
     fold = _pair_fold(context, system) if plan.pairs else None
     for m, write in enumerate(plan.writes):
@@ -164,9 +179,22 @@ def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
     _store_folded(context, w, precision, results)
 
 
-def erase_of_pair(context: Context) -> Operand:
-    """The erase vector of the pair without what it has in common with the target."""
-    return replace(context.plan.pairs[0].erase, scalars=handover(context).erase_scalars)
+def _folded_pairs(context: Context, system: System) -> list[str]:
+    """F for each of several pairs, then N less what the pairs erase for each pure write."""
+    plan = context.plan
+    if not _waits(context, system) and plan.key_decay is None:
+        _grams(context, system)
+    elimination = Elimination(system, 0, sweeps_of_block(context, 0))
+    elimination.solve([erasures(system, p, 0, 0, x.erase) for p, x in enumerate(plan.pairs)])
+    system.writer.section("C, and what each pair takes of it: F = C (I+G)^-1")
+    elimination.reread([plan.query], (*plan.own_pairs, *plan.own_writes))
+    names = [f"fold{p or ''}" for p in range(len(plan.pairs))]
+    return elimination.fold(*readouts(system, 0, 0), names)
+
+
+def erase_of_pair(context: Context, p: int = 0) -> Operand:
+    """The erase vector of a pair without what it has in common with the target."""
+    return replace(context.plan.pairs[p].erase, scalars=handover(context).erase_scalars[p])
 
 
 def _pair_fold(context: Context, system: System) -> str:
@@ -205,18 +233,6 @@ def place_folded(context: Context, w: Writer, head: str = "program.to(tl.int64)"
 def piece_at(number: int) -> str:
     """Addresses of a piece of a folded tile, relative to the program's `place`."""
     return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
-
-
-def readout_tile(
-    system: System, name: str, written: Operand, own: str | None, b: int = 0, a: int = 0
-) -> str:
-    """A tile of C: how outputs of block `b` read what nodes of block `a` write. `own`: weight of
-    what a node writes itself, "0.0" for none of it; None where that is read like all else."""
-    plan = system.context.plan
-    return system.coupling(
-        name, b, a, plan.query, written, plan.query_after_decay, strict=own is not None,
-        own=None if own in (None, "0.0") else own,
-    )  # fmt: skip
 
 
 def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:

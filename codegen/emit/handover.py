@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_vectors import readers
+from boleir.codegen.plan import Plan
 from boleir.codegen.rewrite import split_factors, split_scale
 from boleir.codegen.schedule import padded
 from boleir.ir import Expr, Kind, Mul, walk
@@ -13,7 +14,7 @@ from boleir.ir import Expr, Kind, Mul, walk
 
 def folded_tiles(context: Context) -> int:
     """T x T tiles that the factors kernel hands over."""
-    return (1 if context.plan.pairs else 0) + len(context.plan.writes)
+    return len(context.plan.pairs) + len(context.plan.writes)
 
 
 def folded_pieces(context: Context) -> int:
@@ -46,40 +47,52 @@ def folded_entries(context: Context) -> str:
 class Handover:
     """How row scalars are divided between the two kernels.
 
-    Scalars common to the target and the erase vector of the pair multiply columns of F. What else
-    scales the erased part and the output is multiplied out by the factors kernel, one plane each;
-    scalars inside value vectors follow.
+    Scalars common to the target and the erase vector of a single pair multiply columns of F. What
+    else scales the erased part and the output is multiplied out by the factors kernel, one plane
+    each; scalars inside value vectors follow.
     """
 
     common: tuple[str, ...]
-    target: Expr | None
-    erase_scalars: tuple[str, ...]
+    targets: tuple[Expr, ...]
+    """What each pair writes but for what it erases, without the common scalars."""
+    erase_scalars: tuple[tuple[str, ...], ...]
     others: tuple[str, ...]
+
+    @property
+    def erase_rows(self) -> tuple[str, ...]:
+        """Variables with what multiplies the erased part of each pair."""
+        return tuple(f"erase_row{p or ''}" for p in range(len(self.targets)))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Variables of the value kernel, in the order of their planes."""
-        return ("out_row", *(("erase_row",) if self.target is not None else ()), *self.others)
+        return ("out_row", *self.erase_rows, *self.others)
 
 
 def handover(context: Context) -> Handover:
     """Divide the row scalars of a plan."""
     plan = context.plan
-    common, target, erase = _divided_pair(context)
-    inside = [target, plan.direct, plan.gain, *(write.value for write in plan.writes)]
+    common, targets, erase = _divided_pairs(plan)
+    inside = [*targets, plan.direct, plan.gain, *(write.value for write in plan.writes)]
     vectors = [v for x in inside if x is not None for v in walk(x) if v.kind is not Kind.HEAD]
     scalars = [n for v in vectors for n in v.children if n.kind is Kind.HEAD]
     used = {n.key for n in scalars} | {f.key for n in scalars for f in split_factors(n)}
     others = tuple(s.name for s in plan.scalars if s.expr.key in used)
-    return Handover(common, target, erase, others)
+    return Handover(common, targets, erase, others)
 
 
-def _divided_pair(context: Context) -> tuple[tuple[str, ...], Expr | None, tuple[str, ...]]:
-    """Scalars common to target and erase vector, the target without them, the other erase
-    scalars."""
-    plan = context.plan
-    if not plan.pairs:
-        return (), None, ()
+_Scalars = tuple[str, ...]
+
+
+def _divided_pairs(plan: Plan) -> tuple[_Scalars, tuple[Expr, ...], tuple[_Scalars, ...]]:
+    """Scalars common to target and erase vector, targets without them, the other erase scalars.
+
+    The unknowns of several pairs of a token see each other through weights of their own, in which
+    such scalars already stand: there none is set apart.
+    """
+    if len(plan.pairs) != 1:
+        targets = tuple(pair.target for pair in plan.pairs)
+        return (), targets, tuple(pair.erase.scalars for pair in plan.pairs)
     by_expr = {s.expr: s.name for s in plan.scalars}
     factors, target = split_scale(plan.pairs[0].target)
     erase = list(plan.pairs[0].erase.scalars)
@@ -94,7 +107,7 @@ def _divided_pair(context: Context) -> tuple[tuple[str, ...], Expr | None, tuple
             kept.append(factor)
     for factor in reversed(kept):
         target = Mul(target.kind, factor, target)
-    return tuple(common), target, tuple(erase)
+    return tuple(common), (target,), (tuple(erase),)
 
 
 def handed_planes(context: Context) -> int:

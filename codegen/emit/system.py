@@ -26,6 +26,10 @@ class System:
         self.precision = precision
         self.writer = tiles.writer
         self.memo = tiles.memo
+        schedule, plan = self.context.schedule, self.context.plan
+        self.crowded = schedule.folds and len(plan.pairs) > 1
+        """Whether so many tiles belong to a system that registers are short: what is cheap to
+        repeat does not wait in them then."""
 
     def pointers(self) -> None:
         """Addresses of what an earlier kernel has left, the same for all node blocks: none here."""
@@ -144,9 +148,11 @@ class System:
         t = self.tiles
         scale_i = self._with_rest(t.scale(reader, b), b)
         gram = self.products(b, a, reader, written, after_decay)
-        decay = self.decay(b, a, after_decay, t.scale(written, a), gram)
+        scale_j = t.scale(written, a)
+        decay = self.decay(b, a, after_decay, None if self.crowded else scale_j, gram)
         factors = [t.across(scale_i)] if scale_i else []
         factors += [decay] if decay else []
+        factors += [t.along(scale_j)] if scale_j and self.crowded else []
         factors.append(gram)
         entries = sign + product(*factors)
         mask = self.mask(b, a)
@@ -203,15 +209,17 @@ class System:
         """
         w = self.writer
         w.comment("(I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16")
-        pieces = self.precision.thirds(w, minus_g)
-        rough, top = pieces.names[0], f"{minus_g}_top"
+        pieces = None if self.crowded else self.precision.thirds(w, minus_g)
+        high = pieces.names[0] if pieces else self.precision.rounded(w, minus_g)[0]
+        rough, top = high, f"{minus_g}_top"
         if sweeps > 1:
             rough = w.let(f"{name}_rough", rough)
-            sweep = f"tl.dot({rough}, {pieces.names[0]}, {minus_g})"
+            sweep = f"tl.dot({rough}, {high}, {minus_g})"
             for _ in self.repeat(sweeps - 2):
                 w.let(rough, f"{sweep}.to(tl.bfloat16)")
             rough, top = self.precision.rounded(w, w.let(f"{name}_whole", sweep))
         w.comment("what is missing: E = -G - Z - G Z, and E + E^2")
+        pieces = pieces or self.precision.thirds(w, minus_g)
         residual = w.let(f"{name}_residual", f"{minus_g} - {top}")
         self.precision.dot(w, residual, pieces, Pieces((rough,)), residual)
         w.let(f"{residual}_16", f"{residual}.to(tl.bfloat16)")

@@ -140,17 +140,16 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reade
 def _right_operands(
     context: Context, tiles: Tiles, system: System, products: dict[Reader, str]
 ) -> list[Pieces]:
-    """What the folded tiles multiply: r - e^T S of the pair, then the values of pure writes."""
+    """What the folded tiles multiply: r - e^T S of the pairs, then the values of pure writes."""
     plan, w, precision = context.plan, tiles.writer, system.precision
-    right = []
-    target = handover(context).target
-    if target is not None:
+    right, parts = [], handover(context)
+    if plan.pairs:
         w.section("right side: R = r - P (e^T S_pre)")
-        w.origin("u", unknown_place(plan.form, 0))
-        pair = plan.pairs[0]
+    for p, (pair, target) in enumerate(zip(plan.pairs, parts.targets, strict=True)):
+        w.origin(f"u{p or ''}", unknown_place(plan.form, p))
         read = products[pair.erase.base, pair.after_decay]
-        erased = f"{tiles.across('erase_row')} * {read}"
-        name = tiles.absorb(f"{tiles.value(target, 0)} - {erased}", "right", 0)
+        erased = f"{tiles.across(parts.erase_rows[p])} * {read}"
+        name = tiles.absorb(f"{tiles.value(target, 0)} - {erased}", f"right{p or ''}", 0)
         right.append(precision.pieces(w, name))
     for write in plan.writes:
         value = tiles.finite_value(write.value, 0)

@@ -91,7 +91,7 @@ def _solve(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, int]:
     depth = max(1, block_depth(schedule, shapes)) * plan.form.micro_steps
     if not plan.pairs:
         return 0.0, 0
-    apply = 2 * n * n * schedule.b_v * passes
+    apply = 2 * n * n * schedule.b_v * passes * len(plan.pairs) ** 2
     if schedule.solver in ("horner", "levels"):
         return depth * apply, depth
     return _inverse(schedule, shapes)[0] + apply, _inverse(schedule, shapes)[1] + 1
@@ -107,9 +107,10 @@ def _inverse(schedule: Schedule, shapes: Shapes) -> tuple[float, int]:
     return 2 * n**3 * (depth + 2 * passes), depth + 2
 
 
-def _grams(schedule: Schedule, shapes: Shapes) -> float:
-    """Operations of both Grams: exact 16-bit operands take one pass."""
-    return 2 * 2 * schedule.node_block**2 * shapes.d_k
+def _grams(schedule: Schedule, plan: Plan, shapes: Shapes) -> float:
+    """Operations of the Grams, two for one pair: exact 16-bit operands take one pass."""
+    pairs = max(1, len(plan.pairs))
+    return pairs * (pairs + 1) * 2 * schedule.node_block**2 * shapes.d_k
 
 
 def _vectors(schedule: Schedule, shapes: Shapes, *, values: bool) -> float:
@@ -118,26 +119,29 @@ def _vectors(schedule: Schedule, shapes: Shapes, *, values: bool) -> float:
     return schedule.node_block * per_node * BYTES[shapes.dtype]
 
 
-def _state(schedule: Schedule, shapes: Shapes) -> tuple[float, float]:
-    """Bytes of one state tile, and operations of one block's products with it."""
+def _state(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float]:
+    """Bytes of one state tile, and operations of one block's products with it: of the query and of
+    what each pair erases."""
     tile = schedule.b_v * shapes.d_k
-    products = 2 * 2 * schedule.node_block * tile * PASSES[schedule.precision]
+    readers = 1 + max(1, len(plan.pairs))
+    products = readers * 2 * schedule.node_block * tile * PASSES[schedule.precision]
     return tile * BYTES[shapes.state_dtype], products
 
 
 def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     count = blocks(schedule, shapes)
     n = schedule.node_block
-    tile, products = _state(schedule, shapes)
+    tile, products = _state(schedule, plan, shapes)
     solve, steps = _solve(schedule, plan, shapes)
-    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    pairs = max(1, len(plan.pairs))
+    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
     unknowns = 2 * 4 * batch * shapes.max_nodes * shapes.value_heads * shapes.d_v
     stored = unknowns if schedule.commit == "factors" else 0  # written now, read by the commit
-    earlier = count * (count - 1) / 2 * (_grams(schedule, shapes) + 2 * readout)
-    operations = count * (products + _grams(schedule, shapes) + solve + readout) + earlier
+    earlier = count * (count - 1) / 2 * (_grams(schedule, plan, shapes) + (1 + pairs) * readout)
+    operations = count * (products + _grams(schedule, plan, shapes) + solve + readout) + earlier
     read = tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True)
     if schedule.fusion == "walked":  # products come from memory, and vectors as float32
-        grams = (count + count * (count - 1) / 2) * _grams(schedule, shapes)
+        grams = (count + count * (count - 1) / 2) * _grams(schedule, plan, shapes)
         operations -= grams
         read = tile + count * (count + 1) / 2 * n * (schedule.b_v + 2 * n) * 4
         read += count * n * 2 * shapes.d_k * 4
@@ -161,27 +165,36 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     n = schedule.node_block
     warps = schedule.warps if schedule.fusion == "joined" else schedule.factor_warps
     inverse, steps = _inverse(schedule, shapes)
-    folding = 2 * n**3 * PASSES[schedule.precision]
+    pairs = max(1, len(plan.pairs))
+    folding = 2 * n**3 * PASSES[schedule.precision] * pairs**2  # a row of the readout, or of a pair
+    eliminating = folding / pairs**2 * _eliminations(pairs)
     operand = max(n * min(schedule.b_k, shapes.d_k), n * n) * STAGED_BYTES[schedule.precision]
-    operations, read, walked = _grams(schedule, shapes), 0.0, 0
+    operations, read, walked = _grams(schedule, plan, shapes), 0.0, 0
     if plan.key_decay is not None:
         operations, read, walked = _walk(schedule, plan, shapes)
     count = blocks(schedule, shapes)
     later = (count - 1) / 2  # blocks that a program finds behind its own, on average
-    operations += later * (_grams(schedule, shapes) + 2 * folding)
+    operations += later * (_grams(schedule, plan, shapes) + (1 + pairs) * folding)
+    tiles = pairs + later * pairs * (1 + pairs)
     vectors = _vectors(schedule, shapes, values=False)
     return Work(
         "factors",
         batch * shapes.value_heads * count,
         warps,
         n,
-        batch * shapes.value_heads * count * (1 + 2 * later) * n * n * 2.0,
+        batch * shapes.value_heads * count * tiles * n * n * 2.0,
         (1 + later) * vectors + read,
-        operations + inverse + folding,
-        steps + 3 + walked + 3 * (count - 1),
+        operations + pairs * inverse + eliminating + folding,
+        pairs * (steps + 3) + walked + 3 * (count - 1),
         Footprint(operand, 5 * n * n, warps),
         gated=n if schedule.gates == "inline" else 0,
     )
+
+
+def _eliminations(pairs: int) -> int:
+    """Products that eliminate the pairs before from the row of each: one with the inverse of every
+    earlier pair, one for every column that this changes."""
+    return sum(p + p * (pairs - 1) - p * (p - 1) // 2 for p in range(pairs))
 
 
 ELEMENTWISE = 6.0
@@ -222,11 +235,12 @@ def _walked(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> list[
 
 def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     n = schedule.node_block
-    tile, products = _state(schedule, shapes)
-    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision]
+    tile, products = _state(schedule, plan, shapes)
+    pairs = max(1, len(plan.pairs))
+    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
     count = blocks(schedule, shapes)
     earlier = count * (count - 1) // 2
-    right = n * schedule.b_v * 4  # right sides of a block, written once and read back
+    right = n * schedule.b_v * 4 * pairs  # right sides of a block, written once and read back
     return Work(
         "values",
         batch * shapes.value_heads * -(-shapes.d_v // schedule.b_v),
@@ -234,10 +248,10 @@ def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
         schedule.b_v if schedule.orientation == "values" else n,
         floor_bytes(plan, shapes, batch),
         tile
-        + count * (_vectors(schedule, shapes, values=True) + n * n * 4)
-        + earlier * (2 * n * n * 4 + right),
-        count * (products + readout) + 2 * earlier * readout,
-        4 * count + 2 * earlier,
+        + count * (_vectors(schedule, shapes, values=True) + pairs * n * n * 4)
+        + earlier * (pairs * (1 + pairs) * n * n * 4 + right),
+        count * (products + readout) + (1 + pairs) * earlier * readout,
+        (3 + pairs) * count + 2 * earlier,
         footprint(schedule, plan, shapes),
         schedule.registers,
         1 if loops_keys(schedule, shapes) else -(-shapes.d_k // schedule.b_k),

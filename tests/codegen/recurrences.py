@@ -32,6 +32,29 @@ recurrence two_pairs(q: key, k: key, p: key, v: value, w: value, b: head, a: hea
   S = S' + k u1^T + p u2^T
   out S^T q
 """,
+    "three_steps": """
+recurrence three_steps(
+  q: key, k1: key, k2: key, k3: key, v1: value, v2: value, v3: value, b: head, a: head
+)
+  k1, k2, k3 = l2norm(k1, k2, k3)
+  b = sigmoid(b)
+  S = exp(-exp(a)) * S
+  S = S + 2 * b * k1 (v1 - S^T k1)^T
+  S = S + k2 (v2 - b * (S^T k2))^T
+  S = S + b * k3 (v3 - S^T k3)^T
+  out S^T q
+""",
+    "pairs_and_writes": """
+recurrence pairs_and_writes(q: key, k: key, p: key, v: value, w: value, b: head, a: head)
+  k, p = l2norm(k, p)
+  b = sigmoid(b)
+  out S^T q + v
+  u1 = b * (v - S^T k)
+  S = exp(-exp(a)) * S
+  S = S + k u1^T + q w^T
+  u2 = w - b * (S^T p)
+  S = S + p u2^T
+""",
     "read_before": """
 recurrence read_before(q: key, k: key, v: value, w: value, a: head)
   k = l2norm(k)

@@ -253,3 +253,17 @@ def test_scalars_of_several_convolved_inputs_are_computed_where_all_are_seen() -
         with pytest.raises(NoKernel, match="up to 64 nodes, not 100"):
             validate(replace(GOOD, gates=gates), plan, many)
     assert plan_of("gdn").entangled is None
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "fusion"),
+    [
+        ("gated_delta_product", 64, "split"),
+        ("two_pairs", 20, "split"),
+        ("gated_delta_product", 65, "fused"),
+        ("three_steps", 64, "fused"),
+    ],
+)
+def test_two_pairs_are_folded_by_default(name: str, nodes: int, fusion: str) -> None:
+    found = default_schedule(plan_of(name), replace(SHAPES, max_nodes=nodes), 16)
+    assert (found.fusion, found.gates) == (fusion, "prepare")

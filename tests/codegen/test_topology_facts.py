@@ -49,6 +49,8 @@ def test_bounds_hold_for_every_tree() -> None:
     assert sweeps_of_block(made.context, 0) == 15
     assert sweeps_of_block(lowered(None, 16, 3).context, 0) == 3
     assert sweeps_of_block(lowered(None, 16, 3, "gated_delta_product").context, 0) == 7
+    folded = {"fusion": "split", "solver": "inverse", "node_block": 16}
+    assert sweeps_of_block(lowered(None, 16, 3, "gated_delta_product", **folded).context, 0) == 3
     levels = lowered(None, 16, 3, solver="levels")
     assert sweeps_of_block(levels.context, 0) == 3
 

@@ -37,6 +37,7 @@ BASE: dict[str, Any] = {
 }
 """Twenty nodes are two blocks; walks take 64 key channels at a time."""
 ONE_BLOCK = {**BASE, "node_block": 32}
+SPLIT = {**ONE_BLOCK, "fusion": "split", "solver": "inverse"}
 TREE = random(28, seed=3, roots=2, max_depth=5)
 """Node 3 has descendants in both blocks, and there are others."""
 
@@ -47,6 +48,8 @@ CASES: list[list[Any]] = [
     ["dplr", [1, 1, 32, 16], {**ONE_BLOCK, "gates": "inline", "commit": "factors"}],
     ["kda", [1, 1, 32, 16], {**BASE, "solver": "levels"}],
     ["convolved", [1, 1, 32, 16], BASE],
+    ["two_pairs", [1, 1, 16, 16], SPLIT],
+    ["micro_steps", [1, 1, 16, 16], {**SPLIT, "gates": "inline"}],
 ]
 BLOCKS: list[list[Any]] = [
     *([name, [1, 2, 24, 16], BASE, 40] for name in WALKED),
@@ -165,7 +168,9 @@ def test_kernels_and_their_order() -> None:
 
 def test_other_schedules_are_refused_with_a_reason() -> None:
     with pytest.raises(InvalidSchedule, match="two_pairs has 2"):
-        made("two_pairs", schedule=Schedule(**{**BASE, "fusion": "split", "solver": "inverse"}))
+        made("two_pairs", schedule=Schedule(**{**BASE, "solver": "inverse"}))
+    with pytest.raises(InvalidSchedule, match="path_sum must be select"):
+        made("two_pairs", 20, schedule=Schedule(**{**SPLIT, "path_sum": "dot"}))
     with pytest.raises(InvalidSchedule, match="gated_delta_rule has none: fusion must be"):
         made("gated_delta_rule", schedule=Schedule(**BASE))
 

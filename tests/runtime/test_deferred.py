@@ -24,7 +24,7 @@ CHUNKS = {**SPLIT, "b_k": 16}
         ("gated_delta_rule", [{**FUSED, "gates": "inline"}, {**SPLIT, "b_v": 32}], [1, 1, 24, 40]),
         ("gated_delta_rule", [{**JOINED, "gates": "inline"}, CHUNKS], [1, 1, 32, 24]),
         ("kda", [CHUNKS], [1, 1, 32, 16]),
-        ("gated_delta_product", [FUSED], [1, 1, 32, 16]),
+        ("gated_delta_product", [SPLIT], [1, 1, 32, 16]),
         ("mamba2", [SPLIT], [1, 1, 32, 16]),
     ],
 )

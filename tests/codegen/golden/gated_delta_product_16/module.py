@@ -73,11 +73,12 @@ Closed form
       micro-steps: the pairs of one token act one after the other
 
 Tree: at most 16 nodes, depth 4
-Schedule: b_v=32 b_k=64 node_block=16
+Schedule: fusion=split solver=inverse b_v=16 b_k=64 node_block=16 warps=1
 
 Kernels
     prepare: Before the tree is solved: norms, gates and their sums along the paths.
-    verify: All nodes of a request against one read-only state; one value tile per program.
+    factors: Once per head: the system of the tree, solved and folded into the readout.
+    values: One value tile per program: the state read once, times the folded factors.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -96,8 +97,9 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, head
     state          fp32 [slots, 8, 64, 64], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [10, 8, capacity]: sigmoid_b1, norm_k1, sigmoid_b2, scaled_b2, norm_k2, norm_q,
-                   guard_v1, guard_v2, c, c_rest
+    rows           fp32 [15, 8, capacity]: sigmoid_b1, norm_k1, sigmoid_b2, scaled_b2, norm_k2, norm_q,
+                   guard_v1, guard_v2, c, c_rest, out_row, erase_row, erase_row1, sigmoid_b1, sigmoid_b2
+    folded         bf16 [B, 8, 2, 2, 16, 16]: C (I+G)^-1 in pieces
     out            bf16 [N, 8, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     c              log-decays in base 2 over the path of a node, itself included, summed in eighths
@@ -121,7 +123,7 @@ GROUP = tl.constexpr(2)
 D_K = tl.constexpr(64)
 D_V = tl.constexpr(64)
 B_K = tl.constexpr(64)
-B_V = tl.constexpr(32)
-VALUE_TILES = tl.constexpr(2)
+B_V = tl.constexpr(16)
+VALUE_TILES = tl.constexpr(4)
 
 

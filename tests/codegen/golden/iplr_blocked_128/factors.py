@@ -65,12 +65,18 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
         # G (with a minus sign)
-        gram_a_b = tl.dot(a_tile, tl.trans(b_tile))
+        gram_a_k = tl.dot(a_tile, tl.trans(k_tile))
         path = tl.where(finite, word & ~bad, 0)
         path_lo = path.to(tl.int32)
         path_hi = (path >> 32).to(tl.int32)
         related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
             path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+        minus_seen = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_k, 0.0)
+        minus_seen_top = ((minus_seen.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+            bitcast=True)
+        minus_seen_hi = minus_seen_top.to(tl.bfloat16)
+        minus_seen_lo = (minus_seen - minus_seen_top).to(tl.bfloat16)
+        gram_a_b = tl.dot(a_tile, tl.trans(b_tile))
         minus_g = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_b, 0.0)
         # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
         minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
@@ -104,18 +110,10 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         inverse_top = ((inverse.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         inverse_hi = inverse_top.to(tl.bfloat16)
         inverse_lo = (inverse - inverse_top).to(tl.bfloat16)
-        gram_a_k = tl.dot(a_tile, tl.trans(k_tile))
-        minus_seen = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_k, 0.0)
-        minus_seen_top = ((minus_seen.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-            bitcast=True)
-        minus_seen_hi = minus_seen_top.to(tl.bfloat16)
-        minus_seen_lo = (minus_seen - minus_seen_top).to(tl.bfloat16)
 
         # what outputs of the block read of it
         gram_q_b = tl.dot(q_tile, tl.trans(b_tile))
         readout = tl.where(related, scale[:, None] * gram_q_b, 0.0)
-        gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
-        write_readout = tl.where(related, scale[:, None] * gram_q_k, 0.0)
         readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         readout_hi = readout_top.to(tl.bfloat16)
         readout_lo = (readout - readout_top).to(tl.bfloat16)
@@ -125,6 +123,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         fold_hi = fold_top.to(tl.bfloat16)
         fold_lo = (fold - fold_top).to(tl.bfloat16)
+        gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
+        write_readout = tl.where(related, scale[:, None] * gram_q_k, 0.0)
         write_readout = tl.dot(fold_hi, minus_seen_lo, write_readout)
         write_readout = tl.dot(fold_lo, minus_seen_hi, write_readout)
         write_readout = tl.dot(fold_hi, minus_seen_hi, write_readout)
@@ -181,8 +181,6 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 related_later = (((tl.where((node[None, :] & 32) == 0, path_later_lo[:, None],
                     path_later_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
                 readout_later = tl.where(related_later, scale_later[:, None] * gram_q_b_later, 0.0)
-                gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
-                write_readout_later = tl.where(related_later, scale_later[:, None] * gram_q_k_later, 0.0)
                 readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 readout_later_hi = readout_later_top.to(tl.bfloat16)
@@ -194,6 +192,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                     bitcast=True)
                 fold_later_hi = fold_later_top.to(tl.bfloat16)
                 fold_later_lo = (fold_later - fold_later_top).to(tl.bfloat16)
+                gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
+                write_readout_later = tl.where(related_later, scale_later[:, None] * gram_q_k_later, 0.0)
                 write_readout_later = tl.dot(fold_later_hi, minus_seen_lo, write_readout_later)
                 write_readout_later = tl.dot(fold_later_lo, minus_seen_hi, write_readout_later)
                 write_readout_later = tl.dot(fold_later_hi, minus_seen_hi, write_readout_later)
@@ -219,8 +219,6 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                     mask=inside_later[:, None], other=0.0)
                 gram_a_b_later = tl.dot(a_tile_later, tl.trans(b_tile))
                 minus_g_later = tl.where(related_later, -scale_later_2[:, None] * gram_a_b_later, 0.0)
-                gram_a_k_later = tl.dot(a_tile_later, tl.trans(k_tile))
-                minus_seen_later = tl.where(related_later, -scale_later_2[:, None] * gram_a_k_later, 0.0)
                 minus_g_later_top = ((minus_g_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 minus_g_later_hi = minus_g_later_top.to(tl.bfloat16)
@@ -232,6 +230,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                     bitcast=True)
                 seen_later_hi = seen_later_top.to(tl.bfloat16)
                 seen_later_lo = (seen_later - seen_later_top).to(tl.bfloat16)
+                gram_a_k_later = tl.dot(a_tile_later, tl.trans(k_tile))
+                minus_seen_later = tl.where(related_later, -scale_later_2[:, None] * gram_a_k_later, 0.0)
                 minus_seen_later = tl.dot(seen_later_hi, minus_seen_lo, minus_seen_later)
                 minus_seen_later = tl.dot(seen_later_lo, minus_seen_hi, minus_seen_later)
                 minus_seen_later = tl.dot(seen_later_hi, minus_seen_hi, minus_seen_later)
