@@ -116,7 +116,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
     "orientation": choice(ORIENTATIONS, _free),
-    "stages": Fragment((1, 2, 3, 4), 1, _loops, ordered=True),
+    "stages": powers(1, 4, 1, _loops),
     "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
     "factor_warps": powers(1, 8, 4, _several),
     "factor_registers": choice((0, 168), _several),
