@@ -28,11 +28,11 @@ from benchmarks.result_file import command_line, keep
 from benchmarks.serving_shapes import LAYERS, TREE_ROWS, Row
 from boleir.codegen.artifact_folder import write
 from boleir.codegen.build import assemble, jobs_of
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.kernel_spec import Job, KernelSpec
 from boleir.codegen.offline import CompilePool
 from boleir.codegen.pipeline import lower
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import default_schedule
 from boleir.codegen.targets import Target, target
 from boleir.library import resolve
 from boleir.runtime.tuning.autotune import space_of

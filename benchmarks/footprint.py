@@ -18,11 +18,11 @@ import torch
 from benchmarks.floor import ACTIVATION_BYTES, STATE_BYTES
 from benchmarks.result_file import command_line, keep
 from benchmarks.serving_shapes import LAYERS, TREE_ROWS, LayerShape, Row
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.interface import Interface, interface_of
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import default_schedule
 from boleir.codegen.targets import target
 from boleir.derive.derive import derive
 from boleir.library import resolve

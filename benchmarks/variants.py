@@ -27,8 +27,9 @@ from benchmarks.recurrences import shapes_of
 from benchmarks.result_file import command_line, keep
 from benchmarks.run import RESULTS, make_clock
 from benchmarks.serving_shapes import LAYERS, Row
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.planner import make_plan
-from boleir.codegen.schedule import Schedule, default_schedule
+from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
 from boleir.library import resolve
 from boleir.runtime.kernel import Kernel

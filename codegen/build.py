@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from boleir.codegen.artifact import Artifact, TargetBuild, collect
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.interface import interface_of
 from boleir.codegen.kernel_spec import CompiledKernel, Job, KernelSpec
 from boleir.codegen.launch_spec import LaunchSpec
@@ -15,7 +16,7 @@ from boleir.codegen.pipeline import Lowered, lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Request
 from boleir.codegen.resources import ResourceLimit, check
-from boleir.codegen.schedule import Schedule, default_schedule, footprint
+from boleir.codegen.schedule import Schedule, footprint
 from boleir.codegen.targets import Target
 from boleir.codegen.targets import target as find_target
 from boleir.codegen.topology import FILE, GRID, topology_source, topology_spec

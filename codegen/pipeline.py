@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.emit.blocked_factors import emit_blocked_factors
 from boleir.codegen.emit.blocked_values import emit_blocked_values
 from boleir.codegen.emit.commit import emit_commit
@@ -27,7 +28,7 @@ from boleir.codegen.kernel_spec import KernelSpec
 from boleir.codegen.plan import Plan
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import Schedule, default_schedule, validate
+from boleir.codegen.schedule import Schedule, validate
 from boleir.codegen.targets import Target
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.derive import derive
@@ -121,7 +122,7 @@ def lower(
     watch("closed-form", form)
     plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shapes.key_heads, shapes.value_heads)
     watch("plan", plan)
-    schedule = default_schedule(plan, shapes, batch) if schedule is None else schedule
+    schedule = schedule or default_schedule(plan, shapes, batch, target)
     validate(schedule, plan, shapes, target)
     if target is None or not target.pdl:
         schedule = replace(schedule, pdl=False)

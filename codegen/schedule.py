@@ -8,7 +8,7 @@ correct kernel; which is fastest is measured.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from math import comb
 from typing import Any
 
@@ -130,9 +130,6 @@ class Schedule:
 
 DEFERRED_NODES = 64
 """Most nodes of a kernel whose commits are deferred."""
-
-FEW_REQUESTS = 4
-"""Up to this many, the default schedule is chosen for latency."""
 
 
 def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | None = None) -> None:
@@ -265,7 +262,7 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     _check_blocks(schedule, shapes)
 
 
-def _single(plan: Plan) -> bool:
+def single_inverse(plan: Plan) -> bool:
     """Whether one inverse per head solves the system: one pair, the same for all value channels."""
     return len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
 
@@ -472,123 +469,3 @@ def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footpri
         live=max(unknowns, values),
         warps=schedule.warps,
     )
-
-
-def default_schedule(plan: Plan, shapes: Shapes, batch: int = 1) -> Schedule:
-    """A good schedule for about `batch` requests without measuring, from what an H200 showed.
-
-    Up to 64 nodes the factors of a head are worth programs of their own, which overlap the loading
-    of the state; only a small tree behind a convolution is faster in one fused launch. Few requests
-    wait for latency: gates are computed where they are needed, loads are issued early, and more
-    than 32 nodes take one joined launch. Many fill the GPU: gates are prepared once, and few
-    registers let more programs share a multiprocessor. More than 32 nodes stand on rows, so that
-    outputs lie as in memory; more than 64 are solved block by block: once per head, too, wherever
-    one inverse will do. Two pairs per token are folded up to 64 nodes.
-    """
-    found = _default_schedule(plan, shapes, batch)
-    return found if plan.entangled is None else replace(found, gates="inline")
-
-
-def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    nodes = min(64, padded(shapes.max_nodes))
-    b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
-    if plan.staged:
-        return _staged_schedule(plan, shapes)
-    if plan.key_decay is not None:
-        return _key_decay_schedule(plan, shapes, batch)
-    single = _single(plan)
-    if _folds_pairs(plan, shapes):
-        return _pairs_schedule(plan, shapes, batch)
-    writes = bool(plan.pairs or plan.writes)
-    if shapes.max_nodes > 64 and single and writes and plan.entangled is None:
-        return _blocked_schedule(plan, shapes, batch)
-    if shapes.max_nodes > 64 or not single:
-        solver = "inverse" if single and plan.pairs else "horner"
-        return Schedule(solver=solver, b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare")
-    if nodes <= 16 and plan.mixed:
-        return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare", warps=2)
-    many = batch > FEW_REQUESTS
-    wide = nodes > 32
-    gates = "prepare" if plan.mixed or (many and nodes > 16) else "inline"
-    split = Schedule(
-        fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates,
-        orientation="nodes" if wide and b_v >= 64 else "values", prefetch=not many,
-        factor_warps=4 if wide else 2,
-    )  # fmt: skip
-    if nodes <= 16:
-        return replace(split, b_v=16, warps=1)
-    if many:
-        return replace(split, registers=168 if wide else 128)
-    if wide and not plan.mixed and plan.entangled is None:
-        return replace(split, fusion="joined", b_k=min(64, b_k), path_sum="dot")
-    return replace(split, path_sum="dot" if wide else "select")
-
-
-def _folds_pairs(plan: Plan, shapes: Shapes) -> bool:
-    """Whether the solve for several pairs is folded by default: where the factors kernel has
-    registers for it. Value tiles that solve for all of them do several times as much."""
-    if any(pair.gain is not None for pair in plan.pairs) or plan.entangled is not None:
-        return False
-    return len(plan.pairs) == 2 and not plan.writes and shapes.max_nodes <= 64
-
-
-def _pairs_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    """The split schedule for several pairs: registers are short, so that all row scalars are
-    prepared, and operands of 32 nodes, which lie in registers, are spread over more warps and
-    shorter key chunks."""
-    nodes = min(64, padded(shapes.max_nodes))
-    wide, small = nodes > 32, nodes <= 16
-    b_v = min(16 if small else 64, padded(shapes.d_v))
-    return Schedule(
-        fusion="split", solver="inverse", b_v=b_v,
-        b_k=min(128 if wide or small else 32, padded(shapes.d_k)), node_block=nodes,
-        gates="prepare", orientation="nodes" if wide and b_v >= 64 else "values",
-        warps=1 if small else 4, factor_warps=4 if wide or small else 8,
-        registers=168 if wide and batch > FEW_REQUESTS else 0,
-    )  # fmt: skip
-
-
-def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    """The split schedule for several node blocks, whose kernels read row scalars back."""
-    capped = batch > FEW_REQUESTS and shapes.max_nodes > 128
-    return Schedule(
-        fusion="split", solver="inverse",
-        b_v=min(64 if shapes.d_k <= 128 else 32, padded(shapes.d_v)),
-        b_k=min(128, padded(shapes.d_k)), node_block=64, gates="prepare",
-        registers=168 if capped else 0,
-    )  # fmt: skip
-
-
-def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:
-    """Large tiles: vectors of ancestors are read once for all channels of a tile, and the state by
-    few programs."""
-    nodes = min(64, padded(shapes.max_nodes))
-    return Schedule(
-        fusion="staged", b_v=min(64 if plan.right else 32, padded(shapes.d_v)),
-        b_k=min(64, padded(shapes.d_k)),
-        node_block=nodes, gates="prepare", warps=4, factor_warps=4,
-    )  # fmt: skip
-
-
-def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
-    """The split schedule where one inverse per head will do, else the walked one; with small key
-    chunks: vectors come as float32 to all kernels, and whole rows of them would spill."""
-    nodes = min(64, padded(shapes.max_nodes))
-    many = batch > FEW_REQUESTS
-    small = nodes <= 16
-    split = Schedule(
-        fusion="split", solver="inverse", b_v=16 if small else min(64, padded(shapes.d_v)),
-        b_k=min(32 if shapes.d_k <= 128 else 64, padded(shapes.d_k)), node_block=nodes,
-        gates="prepare" if plan.mixed or (many and not small) else "inline",
-        warps=1 if small else 4, factor_warps=4 if nodes <= 32 else 8,
-    )  # fmt: skip
-    single = _single(plan)
-    if shapes.max_nodes <= 64 and single:
-        return split
-    solver = "inverse" if single and plan.pairs else "horner"
-    # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
-    small_blocks = not single and plan.entangled is None
-    return replace(
-        split, fusion="walked", solver=solver, b_v=min(32, padded(shapes.d_v)), gates="prepare",
-        warps=4, node_block=min(32, nodes) if small_blocks else nodes,
-    )  # fmt: skip

@@ -61,6 +61,11 @@ class Target:
         return self.backend, self.arch, self.warp_size
 
     @property
+    def wide_products(self) -> bool:
+        """Whether matrix instructions take operands from shared memory, not from registers."""
+        return self.wgmma or self.tensor_memory > 0
+
+    @property
     def binary_kind(self) -> str:
         """File suffix of a compiled kernel: `cubin` or `hsaco`."""
         return "cubin" if self.backend == "cuda" else "hsaco"

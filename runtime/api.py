@@ -238,8 +238,8 @@ def _require_batch(batch: object) -> None:
 
 def _exact_schedule(recurrence: Recurrence, shapes: Shapes) -> Schedule:
     """The default schedule without tensor-core tricks: the interpreter has no bfloat16."""
+    from boleir.codegen.defaults import default_schedule
     from boleir.codegen.planner import make_plan
-    from boleir.codegen.schedule import default_schedule
     from boleir.derive.derive import derive
 
     normal = derive(recurrence).normal

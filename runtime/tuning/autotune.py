@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.offers import offered_schedules
-from boleir.codegen.schedule import Schedule, default_schedule
+from boleir.codegen.schedule import Schedule
 from boleir.codegen.targets import Target
 from boleir.errors import LaunchError
 from boleir.runtime.tuning.candidates import Candidate, Compiler, ParallelCompiler
@@ -177,7 +178,7 @@ def _search(
         return Candidate(replace(schedule, pdl=made.schedule.pdl), made)
 
     seeds = [
-        default_schedule(space.plan, space.shapes, entry.key.batch),
+        default_schedule(space.plan, space.shapes, entry.key.batch, target),
         *offered_schedules(space.plan, space.shapes, entry.key.batch),
     ]
     shipped = shipped_entry(entry.environment, entry.key)

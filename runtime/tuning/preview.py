@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.offers import offered_schedules
-from boleir.codegen.schedule import Schedule, default_schedule
+from boleir.codegen.schedule import Schedule
 from boleir.codegen.targets import Target
 from boleir.runtime.tuning.autotune import space_of
 from boleir.runtime.tuning.effort import EFFORT_LEVELS, first_candidates, kind_of
@@ -75,7 +76,7 @@ def preview(recurrence: Recurrence, key: TuningKey, target: Target, effort: str)
         return Predicted(schedule, found.us, found.kernels, found.occupancy)
 
     points = predict.best_first(space)
-    default = space.finished(default_schedule(space.plan, space.shapes, key.batch))
+    default = space.finished(default_schedule(space.plan, space.shapes, key.batch, target))
     kinds: dict[Any, list[Schedule]] = {}
     for point in points:
         kinds.setdefault(kind_of(point), []).append(point)

@@ -66,7 +66,7 @@ def test_a_dry_run_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(item["schedules"] for item in kinds) == found[0]["schedules"]
     assert len(first) == 3
     assert first[0]["schedule"] == found[0]["default"]["schedule"]
-    assert first[1]["us"] == times[0]
+    assert times[0] in {item["us"] for item in first}  # behind what is offered
     assert main([*argv, "--batch", "1", "--show", "2", "--target", "sm_90"]) == 0
     text = capsys.readouterr().out
     assert "nodes 16x8 batch 1, sm_90:" in text

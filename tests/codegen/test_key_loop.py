@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import boleir
+from boleir.codegen.defaults import key_loop
 from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offline import CompilePool, all_compiled
 from boleir.codegen.pipeline import Lowered, lower
@@ -74,6 +75,30 @@ def test_loads_of_the_loop_are_asynchronous(pool: CompilePool) -> None:
         assert kernel.shared <= target("sm_90").shared_per_block
     values = compiled[-1]
     assert values.shared == footprint(LOOP, lowered.plan, QWEN).shared
+
+
+def test_the_default_loops_where_operands_take_registers(pool: CompilePool) -> None:
+    recurrence = boleir.load("gdn")
+    for name in ("sm_80", "sm_120"):
+        lowered = lower(recurrence, QWEN, target=target(name))
+        assert (lowered.schedule.b_k, lowered.schedule.stages) == (32, 2)
+    for name in ("sm_90", "sm_100", "gfx942"):
+        assert lower(recurrence, QWEN, target=target(name)).schedule.stages == 1
+    lowered = lower(recurrence, QWEN, target=target("sm_80"))
+    (values,) = (spec for spec in lowered.specs() if spec.name == "values")
+    (compiled,) = all_compiled(pool.run([Job(lowered.text, values, target("sm_80"))]))
+    assert compiled.spills == 0
+
+
+def test_not_everything_can_loop() -> None:
+    plan = made("gated_delta_rule", LOOP).plan
+    base = replace(LOOP, b_k=128, stages=1)
+    assert key_loop(base, plan, QWEN, 4) == LOOP
+    assert key_loop(base, plan, replace(QWEN, d_k=64), 4) is None  # two chunks
+    assert key_loop(base, plan, replace(QWEN, d_k=32), 2) is None  # one
+    assert key_loop(base, plan, replace(QWEN, max_nodes=100), 2) is None
+    assert key_loop(replace(base, fusion="fused"), plan, QWEN, 2) is None
+    assert key_loop(base, made("kda", replace(base, b_k=32)).plan, QWEN, 2) is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import boleir
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import RequestError, Shapes
@@ -19,7 +20,6 @@ from boleir.codegen.schedule import (
     Schedule,
     block_depth,
     blocks,
-    default_schedule,
     footprint,
     looped,
     padded,

@@ -10,9 +10,9 @@ import torch
 
 import boleir
 from boleir.check.check import node_errors
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import default_schedule
 from boleir.derive.derive import derive
 from boleir.runtime.kernel import Kernel
 from boleir.trees import shapes

@@ -11,9 +11,10 @@ import pytest
 
 import boleir
 from boleir.cli.main import main
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.pipeline import lower
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import Schedule, default_schedule, validate
+from boleir.codegen.schedule import Schedule, validate
 from boleir.codegen.targets import target
 from boleir.runtime.tuning import preview as preview_module
 from boleir.runtime.tuning.autotune import space_of

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.planner import make_plan
-from boleir.codegen.schedule import Schedule, default_schedule
+from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
 from boleir.runtime.tuning import autotune
 from boleir.runtime.tuning.entry import NO_TUNING, Entry

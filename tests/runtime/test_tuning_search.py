@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from boleir.codegen.artifact import Artifact
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.kernel_spec import CompiledKernel, Job
 from boleir.codegen.offline import CompilePool
-from boleir.codegen.schedule import Schedule, default_schedule
+from boleir.codegen.schedule import Schedule
 from boleir.errors import CompileError
 from boleir.runtime.tuning import autotune as autotune_module
 from boleir.runtime.tuning.autotune import TuningRefused, bench, space_of, tune

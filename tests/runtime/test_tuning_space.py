@@ -14,11 +14,12 @@ import pytest
 
 import boleir
 from boleir.codegen.build import SPILL_TOLERANCE
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import check
-from boleir.codegen.schedule import Schedule, default_schedule, footprint, validate
+from boleir.codegen.schedule import Schedule, footprint, validate
 from boleir.codegen.targets import TARGETS, target
 from boleir.derive.derive import derive
 from boleir.runtime.tuning.autotune import space_of
