@@ -94,6 +94,7 @@ def _workers() -> tuple[str, ...]:
     return ("-n", str(max(1, min(12, (os.cpu_count() or 1) // 2))))
 
 
+SUMS = "path_sum=dot,factor_warps=4,orientation=nodes,b_k=64"
 CONTENDERS = tuple(
     f"{name}@{row}{fields and ':' + fields}"
     for name, row, choices in (
@@ -119,6 +120,10 @@ CONTENDERS = tuple(
         ),
         ("gdn", "1x64x8", ("", "b_k=32,stages=4")),
         ("gdn", "16x64x8", ("", "prefetch=True", "b_k=32,stages=4")),
+        ("kda", "1x64x8", ("", SUMS)),
+        ("kda", "16x64x8", ("", SUMS)),
+        ("gla", "16x64x8", ("", SUMS)),
+        ("gated_delta_product", "16x64x8", ("", "b_k=32,stages=4")),
     )
     for fields in choices
 )
@@ -139,7 +144,7 @@ def all_parts(effort: str = "default") -> list[Part]:
         Part("prewarm", prewarm, 150.0, always=True),
         *gpu_tests(),
         Part("readme", readme, 60.0),
-        bench("variants", *CONTENDERS, "--seconds", "40", seconds=180.0, module="variants"),
+        bench("variants", *CONTENDERS, "--seconds", "40", seconds=300.0, module="variants"),
         bench("trees", "--rows", "trees", "--rounds", "20", *both, seconds=180.0),
         bench("chains", "--rows", "chains", *core, seconds=90.0),
         bench("decode", "--rows", "decode", "1x16x7", "16x16x7", *core, seconds=60.0),

@@ -6,14 +6,22 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import prewarm, session
-from benchmarks.serving_shapes import Row
+from benchmarks import prewarm, session, variants
+from benchmarks.recurrences import shapes_of
+from benchmarks.serving_shapes import LAYERS, Row
 from benchmarks.session import Part, all_parts, gpu_tests
+from boleir.codegen.defaults import default_schedule
+from boleir.codegen.planner import make_plan
+from boleir.codegen.schedule import validate
+from boleir.codegen.targets import target
+from boleir.derive.derive import derive
+from boleir.library import resolve
 
 
 def python(name: str, text: str, seconds: float = 20.0, **options: Any) -> Part:
@@ -172,3 +180,14 @@ def test_one_variant_compiles_and_a_failure_is_told(
     assert prewarm.compile_share(0, 1, "qwen3.5-9b", "sm_90") == 4
     assert seen == prewarm.variants()
     assert "kda 1x16x5: no such thing" in capsys.readouterr().err
+
+
+def test_contenders_are_schedules_that_exist() -> None:
+    for text in session.CONTENDERS:
+        item = variants.item_from(text)
+        recurrence = resolve(item.recurrence)
+        shapes = shapes_of(recurrence, LAYERS["qwen3.5-9b"], item.row, "bfloat16")
+        heads = (shapes.key_heads, shapes.value_heads)
+        plan = make_plan(derive(recurrence).normal, shapes.d_k, shapes.d_v, *heads)
+        chosen = replace(default_schedule(plan, shapes, item.row.batch), **item.fields)
+        validate(chosen, plan, shapes, target("sm_90"))
