@@ -27,6 +27,10 @@ FREE = ("registers", "factor_warps", "factor_registers", "prefetch", "path_sum")
 """Fields that may have any of their values, wherever they matter: whether a kernel exists and fits
 is decided by the others, and once for all values of these."""
 
+FREE_BY_CHANNEL = ("registers", "factor_registers", "prefetch")
+"""The same where key channels decay apart: whether their decays may be sums (`path_sum`) depends on
+the pairs and on `factor_warps`."""
+
 SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
@@ -39,6 +43,11 @@ class Space:
     shapes: Shapes
     target: Target
     fragments: Mapping[str, Fragment] = field(default_factory=lambda: FRAGMENTS)
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Fields that no limit depends on."""
+        return FREE if self.plan.key_decay is None else FREE_BY_CHANNEL
 
     def __iter__(self) -> Iterator[Schedule]:
         """Every point once, lazily, in the order of the fragments."""
@@ -64,7 +73,7 @@ class Space:
             yield Schedule(**chosen)
             return
         (name, fragment), *later = undecided
-        last = name not in FREE and all(other in FREE for other, _ in later)
+        last = name not in self.free and all(other in self.free for other, _ in later)
         for value in self._options(name, fragment, chosen):
             chosen[name] = value
             if (name != LAST_LIMITED or self._possible(chosen)) and (
@@ -84,8 +93,9 @@ class Space:
         return tuple(value for value in values if value <= bound) or (bound,)
 
     def _allowed(self, chosen: Mapping[str, Any], known: dict[tuple[Any, ...], bool]) -> bool:
-        """Whether the points are in the space, once all but `FREE` fields are decided."""
-        limits = tuple([value for name, value in chosen.items() if name not in FREE])
+        """Whether the points are in the space, once all but `free` fields are decided."""
+        free = self.free
+        limits = tuple([value for name, value in chosen.items() if name not in free])
         if limits not in known:
             known[limits] = Schedule(**chosen) in self
         return known[limits]

@@ -13,9 +13,11 @@ import boleir
 from boleir.cli.main import main
 from boleir.codegen.defaults import default_schedule
 from boleir.codegen.pipeline import lower
+from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule, validate
 from boleir.codegen.targets import target
+from boleir.derive.derive import derive
 from boleir.runtime.tuning import preview as preview_module
 from boleir.runtime.tuning.autotune import space_of
 from boleir.runtime.tuning.choice import complexity
@@ -23,6 +25,7 @@ from boleir.runtime.tuning.cost_model import predict
 from boleir.runtime.tuning.keys import TuningKey, key_of
 from boleir.runtime.tuning.predictions import UNSEEN, Predictions
 from boleir.runtime.tuning.space import FREE, Space
+from tests.codegen.key_decays import WALKED
 from tests.runtime.tuning_support import GATED, SM_90, key
 
 
@@ -87,6 +90,18 @@ def test_predictions_are_those_of_the_model(name: str, nodes: int) -> None:
             fresh = predict(other, some.plan, some.shapes, some.target, 16)
             assert known(other) == fresh, other.label
     assert set(UNSEEN) <= set(FREE)
+
+
+@pytest.mark.parametrize(("name", "d_k"), [("two_pairs", 64), ("kda", 32)])
+def test_sums_by_channel_are_enumerated_where_they_exist(name: str, d_k: int) -> None:
+    """Two pairs have none; few channels have none where warps multiply in groups."""
+    made = boleir.parse(WALKED[name]) if name in WALKED else boleir.load(name)
+    plan = make_plan(derive(made).normal, d_k, 64, 2, 2)
+    some = Space(plan, Shapes(2, 2, d_k, 64, 64, 5), SM_90)
+    points = list(islice(some, 0, 40000, 5))
+    assert points
+    assert all(point in some for point in points)
+    assert any(point.path_sum == "dot" for point in points) == (name == "kda")
 
 
 def test_best_first_is_by_time_and_then_by_simplicity() -> None:
