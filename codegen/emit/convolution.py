@@ -64,7 +64,7 @@ def _load_places(context: Context, w: Writer, m: Mixed) -> None:
 
 def _load_rows(context: Context, w: Writer, m: Mixed) -> None:
     """The inputs of the nodes and of their nearest ancestors."""
-    live = "" if _whole(context, m) else " & live[None, :]"
+    live = _live(context, m)
     own = "from_rows + ((node * from_step)[:, None] + channel[None, :])"
     w.let("own", f"tl.load({own}, mask=inside[:, None]{live}, other=0.0)")
     for tap in range(m.width - 1):
@@ -130,7 +130,7 @@ def _point_at_rows(context: Context, w: Writer, group: Alike, width: int) -> Non
 
 def _convolve(context: Context, w: Writer, m: Mixed) -> None:
     """The convolution of a block of nodes."""
-    taps, live = range(m.width - 1), "" if _whole(context, m) else " & live[None, :]"
+    taps, live = range(m.width - 1), _live(context, m)
     w.let("total", "weight_0[None, :] * own.to(tl.float32)")
     for tap in taps:
         w.let("total", f"total + weight_{tap + 1}[None, :] * tap_{tap}.to(tl.float32)")
@@ -151,6 +151,11 @@ def _whole(context: Context, m: Mixed) -> bool:
     """Whether a head's channels fill a tile."""
     width = context.shapes.width(m.source.kind)
     return padded(width) == width
+
+
+def _live(context: Context, m: Mixed) -> str:
+    """What the mask of a tile [nodes, channels] has besides its rows."""
+    return "" if _whole(context, m) else " & live[None, :]"
 
 
 def _plus(text: str, number: int) -> str:
