@@ -1,9 +1,12 @@
-"""Host time of the calls that serve a layer, without a GPU: `python -m benchmarks.host_time`.
+"""Host time of the calls that serve a layer: `python -m benchmarks.host_time [--gpu]`.
 
-The kernels are really compiled and really prepared for launching; a stand-in takes the driver's
-place, which is entered through ctypes as the real one is and returns at once. What is measured is
-therefore boleir's own share; the driver adds its time for each launch (1.5 to 2.5 µs on a server).
-Tensors live on the CPU: reading their formats and addresses costs the same there.
+With `--gpu` the calls enter the GPU's driver, as an engine's do, and the time ends when the last
+launch is queued, not when it has run.
+
+Without it the kernels are really compiled and really prepared for launching, and a stand-in takes
+the driver's place, which is entered through ctypes as the real one is and returns at once. What is
+measured is therefore boleir's own share. Tensors live on the CPU: reading their formats and
+addresses costs the same there.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ from typing import Any
 import torch
 
 import boleir
-from benchmarks.result_file import keep
+from benchmarks.result_file import command_line, keep
 from boleir.codegen.schedule import Schedule
 from boleir.runtime.call_records import Factors
 from boleir.runtime.kernel import Kernel
 
 RESULT = Path(__file__).parent / "results" / "host-time.json"
+GPU_RESULT = RESULT.with_name("h200-host-time.json")
 FORMAT = 1
 NODES = 64
 TILES: dict[str, Any] = {"b_v": 32, "b_k": 32}
@@ -72,18 +76,24 @@ class Served:
     """A model's recurrent layers as an engine would serve them."""
 
     def __init__(
-        self, recurrence: str, schedule: Schedule, layers: int, batch: int, target: str, small: bool
-    ) -> None:
-        """`small`: heads of a test, which compile faster; the host's work is the same."""
+        self, recurrence: str, schedule: Schedule, layers: int, batch: int, target: str | None,
+        small: bool,
+    ) -> None:  # fmt: skip
+        """`small`: heads of a test, which compile faster; the host's work is the same. `target`:
+        architecture of kernels that nobody runs; None for the GPU here."""
         heads = (1, 2, 32, 32) if small else (16, 32, 128, 128)
         sizes = dict(zip(("key_heads", "value_heads", "d_k", "d_v"), heads, strict=True))
         made = boleir.compile(
             recurrence, target=target, max_nodes=NODES, max_depth=8, schedule=schedule, **sizes
         )
-        assert made.artifact is not None
-        self.kernel: Kernel = boleir.load_compiled(
-            made.artifact, target=target, device=0, driver=StandIn()
-        )
+        self.kernel: Kernel = made
+        self.device = "cuda"
+        if target is not None:
+            assert made.artifact is not None
+            self.device = "cpu"
+            self.kernel = boleir.load_compiled(
+                made.artifact, target=target, device=0, driver=StandIn()
+            )
         self.layers, self.batch = layers, batch
         nodes = batch * NODES
         parents = [i - 1 if i < 9 else i % 8 for i in range(NODES)] * batch
@@ -91,19 +101,22 @@ class Served:
         self.tree = self.kernel.tree_batch(parents, self.cu)
         self.space = self.kernel.workspace(batch, nodes, layers)
         self.pool = self.kernel.pool(batch, layers)
-        self.slots = torch.arange(batch, dtype=torch.int32)
-        self.accepted = torch.full((batch,), 8, dtype=torch.int32)
+        self.slots = torch.arange(batch, dtype=torch.int32, device=self.device)
+        self.accepted = torch.full((batch,), 8, dtype=torch.int32, device=self.device)
         face = self.kernel.interface
         self.parameters = [
-            {x.name: torch.zeros(x.shape) for x in face.parameters} for _ in range(layers)
+            {x.name: torch.zeros(x.shape, device=self.device) for x in face.parameters}
+            for _ in range(layers)
         ]
         for own in self.parameters:
             if face.conv_channels:
                 taps = (face.conv_channels, face.conv_width)
-                own["conv_weight"] = torch.zeros(taps, dtype=getattr(torch, face.conv_dtype))
+                dtype = getattr(torch, face.conv_dtype)
+                own["conv_weight"] = torch.zeros(taps, dtype=dtype, device=self.device)
         dtype = getattr(torch, face.out_dtype)
         self.out = [
-            torch.empty(nodes, face.value_heads, face.d_v, dtype=dtype) for _ in range(layers)
+            torch.empty(nodes, face.value_heads, face.d_v, dtype=dtype, device=self.device)
+            for _ in range(layers)
         ]
         self.inputs = [self.fresh(layer) for layer in range(layers)]
         self.factors: list[Factors] = []
@@ -113,7 +126,10 @@ class Served:
         """New token tensors, as every round's projections are, beside the layer's parameters."""
         face, nodes = self.kernel.interface, self.batch * NODES
         # Empty: no GPU's data passes through the caches of the CPU.
-        tokens = {x.name: torch.empty(nodes, *x.shape, dtype=torch.bfloat16) for x in face.inputs}
+        tokens = {
+            x.name: torch.empty(nodes, *x.shape, dtype=torch.bfloat16, device=self.device)
+            for x in face.inputs
+        }
         return tokens | self.parameters[layer]
 
     def verify(self, inputs: Sequence[dict[str, torch.Tensor]], *, given: bool = True) -> None:
@@ -150,16 +166,19 @@ def measure(served: Served, rounds: int) -> dict[str, float]:
     layers = served.layers
     kept: list[list[dict[str, torch.Tensor]]] = []
 
+    def nothing() -> None:
+        """The tensors of the round before; the queue of launches is empty."""
+        if served.device == "cuda":
+            torch.cuda.synchronize()
+
     def renew() -> None:
+        nothing()
         kept.append([served.fresh(layer) for layer in range(layers)])
         del kept[:-2]  # two rounds live at a time: addresses change from round to round
 
     def new_tree() -> None:
         renew()
         served.tree = served.kernel.tree_batch(served.parents, served.cu)
-
-    def nothing() -> None:
-        """The tensors of the round before."""
 
     gc.collect()
     gc.disable()
@@ -192,19 +211,21 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     """Measure all variants."""
     rows = []
     for name, (recurrence, schedule) in VARIANTS.items():
-        served = Served(
-            recurrence, schedule, options.layers, options.batch, options.target, options.small
-        )
+        target = None if options.gpu else options.target
+        served = Served(recurrence, schedule, options.layers, options.batch, target, options.small)
         launches = len(served.kernel.interface.verifying)
         found = measure(served, options.rounds)
         rows.append({"variant": name, "launches": launches, "us_per_layer": found})
     return {
         "format": FORMAT,
-        "what": "host time per layer with a stand-in for the driver, whose own time is not in it",
+        "what": "host time per layer until its last launch is queued"
+        if options.gpu
+        else "host time per layer with a stand-in for the driver, whose own time is not in it",
         "command": options.command,
         "processor": processor(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "gpu": torch.cuda.get_device_name() if options.gpu else None,
         "layers": options.layers,
         "batch": options.batch,
         "rows": rows,
@@ -229,11 +250,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--rounds", type=int, default=200)
     command.add_argument("--target", default="sm_90")
     command.add_argument("--small", action="store_true", help="heads of a test: compiles faster")
-    command.add_argument("--out", type=Path, default=RESULT)
+    command.add_argument("--gpu", action="store_true", help="with the driver of the GPU here")
+    command.add_argument("--out", type=Path)
     options = command.parse_args(arguments)
-    options.command = "python -m benchmarks.host_time"
+    options.command = command_line(arguments, "benchmarks.host_time")
     found = report(options)
-    keep(found, options.out)
+    keep(found, options.out or (GPU_RESULT if options.gpu else RESULT))
     print(markdown(found))
     return 0
 
