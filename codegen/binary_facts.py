@@ -30,6 +30,12 @@ def nvidia_usage(binary: bytes, scratch: Path) -> tuple[int | None, int | None]:
     return (int(match.group(1)), int(match.group(2))) if match else (None, None)
 
 
+def never_returns(assembly: str) -> bool:
+    """Whether a kernel in PTX has no end but a trap: what the compiler leaves of code that it takes
+    for impossible. Triton 3.6 does so with some loops over products in sm_100's tensor memory."""
+    return re.search(r"^\s*ret;", assembly, re.MULTILINE) is None
+
+
 def amd_usage(assembly: str) -> tuple[int | None, int | None]:
     """Vector registers and private bytes (spills) from the metadata at the end of the listing."""
     registers = re.search(r"\.vgpr_count:\s*(\d+)", assembly)

@@ -25,6 +25,7 @@ from typing import Any
 from boleir.codegen.binary_facts import (
     amd_usage,
     assembler_version,
+    never_returns,
     nvidia_usage,
     other_assembler,
     parameter_count,
@@ -159,6 +160,12 @@ def compile_one(request: dict[str, Any], scratch: Path, loaded: dict[str, Any]) 
 
     kind, listing = ("cubin", "ptx") if backend_name == "cuda" else ("hsaco", "amdgcn")
     compiled = translate()
+    if backend_name == "cuda" and never_returns(compiled.asm[listing]):
+        raise Rejected(
+            "lowering",
+            f"Triton {triton.__version__} compiles it to a trap and nothing else: take another "
+            "schedule, or another release of Triton",
+        )
     assembler = assembler_version(backend_name, arch)
     if backend_name == "cuda":
         compiled, assembler = sound(compiled, assembler, arch, translate, scratch)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from boleir.codegen.binary_facts import never_returns
 from boleir.codegen.kernel_spec import (
     CompiledKernel,
     CompilerCrash,
@@ -212,3 +213,10 @@ def test_the_users_debugging_switches_do_not_reach_the_compiler(
 def test_an_interpreting_parent_still_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert compile_kernels(SOURCE, [ADD], SM90)[0].size > 0
+
+
+def test_what_is_compiled_to_a_trap_is_noticed() -> None:
+    """Compilers do that with code that they take for impossible."""
+    head = ".visible .entry verify(\n)\n{\n// %bb.0:\n"
+    assert never_returns(head + "\ttrap;\n}\n")
+    assert not never_returns(head + "\tst.global.b32 \t[%rd1], %r1;\n\tret;\n}\n")
