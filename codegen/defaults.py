@@ -43,7 +43,9 @@ def key_loop(schedule: Schedule, plan: Plan, shapes: Shapes, stages: int) -> Sch
     """The same with a loop over small key chunks, where there can be one."""
     chunks = -(-shapes.d_k // KEY_CHUNK)
     one_block = schedule.folds and blocks(schedule, shapes) == 1
-    if not one_block or plan.key_decay is not None or not max(2, stages - 1) <= chunks:
+    if plan.key_decay is not None or plan.reads_sums:
+        return None
+    if not one_block or not max(2, stages - 1) <= chunks:
         return None
     return replace(schedule, b_k=KEY_CHUNK, stages=stages)
 

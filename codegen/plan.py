@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import ScheduleError
-from boleir.ir import Expr, Input, Kind, Per, walk
+from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
 
 
 class NoKernel(ScheduleError):
@@ -164,6 +164,14 @@ class Plan:
     def writing(self) -> tuple[PairPlan, ...]:
         """The pairs that change the state; those behind them are `watched`."""
         return tuple(pair for pair in self.pairs if not pair.watched)
+
+    @property
+    def reads_sums(self) -> bool:
+        """Whether a vector that reads the state is computed from a sum over key channels."""
+        bases = [self.query.base, *(pair.erase.base for pair in self.pairs)]
+        return any(
+            isinstance(x, Dot) or (isinstance(x, Call) and x.fn == "sum") for x in walk(*bases)
+        )
 
     @property
     def staged(self) -> bool:

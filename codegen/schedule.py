@@ -317,6 +317,8 @@ def _check_key_loop(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     what = "deferred commits advance it" if schedule.commit == "deferred" else ""
     if plan.key_decay is not None:
         what = "decays per key channel need all channels"
+    if plan.reads_sums:
+        what = f"vectors of {plan.name} are computed from sums over all channels"
     if what:
         raise InvalidSchedule(
             f"stages {schedule.stages}: the state is taken in chunks, but {what}", mend="stages 1"

@@ -16,6 +16,7 @@ from boleir.codegen.pipeline import Lowered, lower
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import InvalidSchedule, Schedule, footprint
 from boleir.codegen.targets import target
+from tests.codegen.recurrences import TEXTS
 
 CHILD = "tests.codegen.interpreted_variants"
 LIMIT = 2e-5
@@ -35,7 +36,8 @@ CASES = {
 
 
 def made(name: str, schedule: Schedule, shapes: Shapes = QWEN) -> Lowered:
-    return lower(boleir.load(name), shapes, schedule=schedule, target=target("sm_90"))
+    recurrence = boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
+    return lower(recurrence, shapes, schedule=schedule, target=target("sm_90"))
 
 
 def test_loops_agree_with_the_walk(run_interpreted: Callable[..., Any]) -> None:
@@ -99,6 +101,7 @@ def test_not_everything_can_loop() -> None:
     assert key_loop(base, plan, replace(QWEN, max_nodes=100), 2) is None
     assert key_loop(replace(base, fusion="fused"), plan, QWEN, 2) is None
     assert key_loop(base, made("kda", replace(base, b_k=32)).plan, QWEN, 2) is None
+    assert key_loop(base, made("computed", base).plan, QWEN, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,7 @@ def test_not_everything_can_loop() -> None:
         ("gated_delta_rule", {"b_k": 64, "stages": 4}, "128 key channels are 2 key chunks of 64"),
         ("gated_delta_rule", {"commit": "deferred"}, "deferred commits advance it"),
         ("kda", {}, "decays per key channel need all channels"),
+        ("entangled", {"gates": "inline"}, "vectors of entangled are computed from sums over all"),
     ],
 )
 def test_loops_without_chunks_are_refused(name: str, fields: dict[str, Any], message: str) -> None:
