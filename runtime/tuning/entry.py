@@ -159,14 +159,14 @@ def _parse(data: bytes) -> Entry:
         str(content["origin"]),
     )
     chosen = content["chosen"]
-    if (None if entry.chosen is None else entry.chosen.to_json()) != chosen:
+    if entry.chosen != (None if chosen is None else _schedule(chosen)):
         raise InvalidEntry("the chosen schedule is not the best of those that were tried")
     return entry
 
 
 def _outcome(values: Any) -> Outcome:
     item = dict(values)
-    schedule = _fields(Schedule, item.pop("schedule"))
+    schedule = _schedule(item.pop("schedule"))
     outcome: Outcome = Outcome(schedule, **item)
     if not isinstance(outcome.source, str) or not isinstance(outcome.failure, str | None):
         raise InvalidEntry("an outcome's text is no text")
@@ -177,6 +177,13 @@ def _outcome(values: Any) -> Outcome:
     if outcome.ok == (outcome.failure is not None):
         raise InvalidEntry("an outcome has a time or a reason why not")
     return outcome
+
+
+def _schedule(values: Any) -> Schedule:
+    """A schedule. Fields that its version did not have stand for what all schedules did then, which
+    is their default."""
+    found: Schedule = _fields(Schedule, {**Schedule().to_json(), **values})
+    return found
 
 
 def _parents(value: Any) -> tuple[int, ...] | None:
