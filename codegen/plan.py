@@ -166,6 +166,15 @@ class Plan:
         return tuple(pair for pair in self.pairs if not pair.watched)
 
     @property
+    def grams_per_key_head(self) -> bool:
+        """Whether products of vectors are the same for all value heads of a key head: nothing of a
+        value head stands inside them."""
+        bases = [self.query.base, *(write.key.base for write in self.writes)]
+        bases += [x.base for pair in self.pairs for x in (pair.erase, pair.write)]
+        inputs = (x for x in walk(*bases) if isinstance(x, Input))
+        return self.key_decay is None and all(x.kind is Kind.KEY for x in inputs)
+
+    @property
     def reads_sums(self) -> bool:
         """Whether a vector that reads the state is computed from a sum over key channels."""
         bases = [self.query.base, *(pair.erase.base for pair in self.pairs)]

@@ -89,6 +89,9 @@ class Schedule:
     factor_warps: int = 4
     factor_registers: int = 0
     """The same cap for the factors kernel."""
+    factor_heads: int = 1
+    """Value heads of one key head that a program of the factors kernel takes, one after the other:
+    it loads their key vectors and multiplies them once. Split schedules of one node block."""
     prefetch: bool = False
     """Load all vectors of a value tile before the first product (of two node blocks: multiply both
     by the state before what comes from the factors): less waiting, more registers."""
@@ -148,6 +151,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
     _check_key_loop(schedule, plan, shapes)
+    _check_groups(schedule, plan, shapes)
     _check_solver(schedule, plan, shapes)
 
 
@@ -253,7 +257,7 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         )
     needed = {
         "fusion": "staged", "gates": "prepare", "solver": "horner", "orientation": "values",
-        "commit": "replay", "prefetch": False, "path_sum": "select",
+        "commit": "replay", "prefetch": False, "path_sum": "select", "factor_heads": 1,
     }  # fmt: skip
     for name, value in needed.items():
         if getattr(schedule, name) != value:
@@ -322,6 +326,32 @@ def _check_key_loop(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     if what:
         raise InvalidSchedule(
             f"stages {schedule.stages}: the state is taken in chunks, but {what}", mend="stages 1"
+        )
+
+
+def _check_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """Value heads that one program takes have the products of their vectors in common."""
+    heads, mend = schedule.factor_heads, "factor_heads 1"
+    if heads == 1:
+        return
+    if heads < 1 or shapes.group % heads:
+        of = f"{shapes.group} value head{'s' if shapes.group > 1 else ''} of a key head"
+        raise InvalidSchedule(f"factor_heads {heads} does not divide the {of}", mend=mend)
+    what = ""
+    if schedule.fusion != "split":
+        what = f"{schedule.fusion} schedules"
+    elif blocks(schedule, shapes) > 1:
+        what = f"{shapes.max_nodes} nodes in blocks of {schedule.node_block}"
+    elif not plan.grams_per_key_head:
+        what = f"{plan.name}, whose products of vectors differ between them"
+    elif len(plan.pairs) > 1 and schedule.node_block > 32:
+        what = f"{plan.name}, whose {len(plan.pairs)} pairs of {schedule.node_block} nodes fill up "
+        what += "the registers"
+    if what:
+        raise InvalidSchedule(
+            f"factor_heads {heads}: split kernels of one node block can take several value heads "
+            f"of a key head together, not {what}",
+            mend=mend,
         )
 
 

@@ -34,6 +34,8 @@ LONG = (
     "test_key_sums.py::test_the_offer_spills_nothing",
     "test_key_sums.py::test_weak_and_strong_decays",
     "test_key_sums.py::test_what_is_not_finite_reaches_descendants_only",
+    "test_head_groups.py::test_branches_and_heads_do_not_touch_each_other[inline]",
+    "test_head_groups.py::test_groups_agree_with_the_walk[more]",
     "test_kernel_interpreted.py::test_every_schedule_agrees_with_the_walk[gdn]",
     "test_kernel_interpreted.py::test_outputs_depend_on_nothing_but_ancestors[gdn]",
     "test_kernel_interpreted.py::test_rounds_follow_sequential_decoding[split",

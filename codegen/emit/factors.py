@@ -50,7 +50,7 @@ def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     w, context = Writer(context.reserved), nodes_on_rows(context)
     tiles = Tiles(context, w)
     system = System(tiles, Precision(context.schedule.precision))
-    open_kernel(tiles, lambda: _load_and_multiply(context, tiles, system), pdl=pdl)
+    open_kernel(tiles, lambda: load_and_multiply(context, tiles, system), pdl=pdl)
     hand_over(context, tiles)
     emit_folded(context, tiles, system)
     return factors_kernel(context, w, pdl=pdl)
@@ -64,22 +64,7 @@ def nodes_on_rows(context: Context) -> Context:
 def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     """Indices, loads, row scalars. `early` emits what needs no row scalars: before the wait where
     the prepare kernel has nothing to do with it."""
-    w = tiles.writer
-    prepared = needs_prepare(tiles.context)
-    if pdl and not prepared:
-        w.line("tl.extra.cuda.gdc_wait()")
-    tiles.program(DECODE)
-    tiles.channels()
-    tiles.node_block(0)
-    if tiles.rows_ready and not tiles.context.plan.mixed:
-        w.section("not from the prepare kernel, which writes row scalars only")
-        early()
-    if pdl:
-        if prepared:
-            w.line("tl.extra.cuda.gdc_wait()")
-        w.comment("after the wait: a value program that runs knows that all before this is done")
-        w.line("tl.extra.cuda.gdc_launch_dependents()")
-    tiles.ancestors(0, 0)
+    begin(tiles, early, DECODE, "head", pdl=pdl)
     if tiles.rows_ready:
         tiles.prefetch_rows(0)
         if tiles.context.plan.mixed:
@@ -91,21 +76,43 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     tiles.scalars(0)
 
 
+def begin(tiles: Tiles, early: Callable[[], None], decode: str, head: str, *, pdl: bool) -> None:
+    """Indices and the first loads: what comes before row scalars. `decode` finds `head`."""
+    w = tiles.writer
+    prepared = needs_prepare(tiles.context)
+    if pdl and not prepared:
+        w.line("tl.extra.cuda.gdc_wait()")
+    tiles.program(decode, head)
+    tiles.channels()
+    tiles.node_block(0)
+    if tiles.rows_ready and not tiles.context.plan.mixed:
+        w.section("not from the prepare kernel, which writes row scalars only")
+        early()
+    if pdl:
+        if prepared:
+            w.line("tl.extra.cuda.gdc_wait()")
+        w.comment("after the wait: a value program that runs knows that all before this is done")
+        w.line("tl.extra.cuda.gdc_launch_dependents()")
+    tiles.ancestors(0, 0)
+
+
 def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
     """The finished kernel."""
     if context.schedule.fusion == "joined":
         announce(w)
+    heads = context.schedule.factor_heads
+    each = f" for {heads} heads in turn" if heads > 1 else ""
     return w.kernel(
         "factors",
-        "Once per head: the system of the tree, solved and folded into the readout.",
-        (f"{context.shapes.value_heads} * batch", "1", "1"),
+        f"Once per head{each}: the system of the tree, solved and folded into the readout.",
+        (f"{context.shapes.value_heads // heads} * batch", "1", "1"),
         warps=context.schedule.factor_warps,
         registers=context.schedule.factor_registers,
         pdl=pdl,
     )
 
 
-def _load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
+def load_and_multiply(context: Context, tiles: Tiles, system: System) -> None:
     """Ancestor words, key tiles, and the Gram matrices of those that are inputs."""
     tiles.ancestors(0, 0)
     if loops_keys(context.schedule, context.shapes):

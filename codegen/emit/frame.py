@@ -24,20 +24,21 @@ class Frame:
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
-    def program(self, decode: str) -> None:
+    def program(self, decode: str, head: str = "head") -> None:
         """The program's number, given to a part of a joined kernel, and what it works on."""
         if self.context.schedule.fusion == "joined":
             self.writer.arg("program", "i32")
         else:
             self.writer.let("program", "tl.program_id(0)")
-        self.request(decode)
+        self.request(decode, head)
 
-    def request(self, decode: str) -> None:
-        """Lines that find the program's head and request; `decode` assigns both."""
+    def request(self, decode: str, head: str = "head") -> None:
+        """Lines that find the program's head and request; `decode` assigns both, the head, or one
+        of those that share its key head, to `head`."""
         w = self.writer
         for text in decode.splitlines():
             w.line(text)
-        w.let("key_head", "head // GROUP" if self.context.shapes.group > 1 else "head")
+        w.let("key_head", f"{head} // GROUP" if self.context.shapes.group > 1 else head)
         self.node_range()
 
     def node_range(self) -> None:

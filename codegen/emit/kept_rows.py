@@ -8,8 +8,11 @@ read back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from boleir.codegen.emit.context import LARGEST, LOG2_E, place
 from boleir.codegen.emit.tiles import Tiles, bounded_below, eighths
+from boleir.codegen.plan import Scalar
 from boleir.codegen.schedule import block_depth
 
 STEPS = 16
@@ -28,17 +31,29 @@ def keep_rows(tiles: Tiles) -> None:
     key head store the same norms to the same place."""
     w, c, plan = tiles.writer, tiles.context, tiles.context.plan
     w.section("row scalars of the head: stored and read back, not computed for every column")
-    for index, scalar in enumerate(plan.scalars):
-        if scalar in c.scalars_needed:
-            name = tiles.row_scalar(scalar, 0)
-            head = "key_head" if scalar.per_key_head else "head"
-            w.line(f"tl.store({tiles.plane_at(index, scalar.name, head, 0)}, {name}, mask=inside)")
+    keep_scalars(tiles, [scalar for scalar in c.scalars_needed if not is_kept(tiles, scalar)])
     if plan.log_decay is not None:
         _keep_path_sums(tiles)
     w.line("tl.debug_barrier()")
     for known in [known for known in w.memo if known[0] == "scalar"]:
         del w.memo[known]
     tiles.rows_ready = True
+
+
+def keep_scalars(tiles: Tiles, scalars: Iterable[Scalar]) -> None:
+    """Compute some row scalars and store them."""
+    w, plan = tiles.writer, tiles.context.plan
+    for scalar in scalars:
+        name = tiles.row_scalar(scalar, 0)
+        head = "key_head" if scalar.per_key_head else "head"
+        at = tiles.plane_at(plan.scalars.index(scalar), scalar.name, head, 0)
+        w.line(f"tl.store({at}, {name}, mask=inside)")
+        w.memo["kept", scalar.name] = name
+
+
+def is_kept(tiles: Tiles, scalar: Scalar) -> bool:
+    """Whether a row scalar has been stored."""
+    return ("kept", scalar.name) in tiles.writer.memo
 
 
 def _keep_path_sums(tiles: Tiles) -> None:

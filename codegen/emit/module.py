@@ -293,6 +293,7 @@ def _constants(context: Context) -> list[_Entry]:
         "PATH": path_length(shapes),
         "NODE_BLOCK": schedule.node_block,
         "VALUE_HEADS": shapes.value_heads,
+        "FACTOR_HEADS": schedule.factor_heads,
         "GROUP": shapes.group,
         "D_K": shapes.d_k,
         "D_V": shapes.d_v,

@@ -30,7 +30,9 @@ EFFORT_LEVELS = {
     "full": Effort(160, 6, 24),
 }
 
-FINE = ("registers", "factor_registers", "stages", "commit", "prefetch", "path_sum")
+FINE = (
+    "registers", "factor_registers", "stages", "commit", "prefetch", "path_sum", "factor_heads",
+)  # fmt: skip
 """Fields that the model cannot tell apart or hardly: left to the neighbours of good schedules."""
 
 KIND = ("fusion", "solver", "gates")

@@ -97,6 +97,12 @@ def _several(chosen: Chosen, shapes: Shapes) -> bool:
     return chosen["fusion"] in ("split", "staged")
 
 
+def _groups(chosen: Chosen, shapes: Shapes) -> bool:
+    """There is a factors kernel whose programs can take several value heads of a key head."""
+    one_block = shapes.max_nodes <= chosen["node_block"]
+    return bool(chosen["fusion"] == "split" and one_block and shapes.group > 1)
+
+
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
     """Node blocks or key chunks are walked in a loop, whose loads can be staged."""
     several = shapes.max_nodes > chosen["node_block"]
@@ -122,5 +128,6 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "factor_registers": choice((0, 168), _several),
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),
+    "factor_heads": choice((1, 2, 3, 4, 8), _groups),
 }
 """In the order in which they are decided; `pdl` follows from the target."""

@@ -31,6 +31,10 @@ FREE_BY_CHANNEL = ("registers", "factor_registers", "prefetch")
 """The same where key channels decay apart: whether their decays may be sums (`path_sum`) depends on
 the pairs and on `factor_warps`."""
 
+LATE = ("factor_heads",)
+"""Fields that points have at their defaults where they are enumerated: the model hardly tells their
+values apart, and each would multiply the points. Neighbours of good schedules have the others."""
+
 SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
@@ -46,11 +50,12 @@ class Space:
 
     @property
     def free(self) -> tuple[str, ...]:
-        """Fields that no limit depends on."""
-        return FREE if self.plan.key_decay is None else FREE_BY_CHANNEL
+        """Fields that no limit depends on where points are enumerated."""
+        return (*LATE, *(FREE if self.plan.key_decay is None else FREE_BY_CHANNEL))
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Every point once, lazily, in the order of the fragments."""
+        """Every point once, lazily, in the order of the fragments; those with `LATE` fields at
+        their defaults."""
         yield from self._decide({"pdl": self.target.pdl}, list(self.fragments.items()), {})
 
     def __contains__(self, schedule: Schedule) -> bool:
@@ -83,6 +88,8 @@ class Space:
             del chosen[name]
 
     def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
+        if name in LATE:
+            return (fragment.default,)
         return self._within(name, fragment.options(chosen, self.shapes))
 
     def _within(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -177,17 +177,18 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     operations += later * (_grams(schedule, plan, shapes) + (1 + pairs) * folding)
     tiles = pairs + later * pairs * (1 + pairs)
     vectors = _vectors(schedule, shapes, values=False)
+    heads = schedule.factor_heads
     return Work(
         "factors",
-        batch * shapes.value_heads * count,
+        batch * shapes.value_heads // heads * count,
         warps,
         n,
         batch * shapes.value_heads * count * tiles * n * n * 2.0,
         (1 + later) * vectors + read,
-        operations + pairs * inverse + eliminating + folding,
-        pairs * (steps + 3) + walked + 3 * (count - 1),
+        operations + heads * (pairs * inverse + eliminating + folding),
+        heads * (pairs * (steps + 3) + walked + 3 * (count - 1)),
         Footprint(operand, 5 * n * n, warps),
-        gated=n if schedule.gates == "inline" else 0,
+        gated=heads * n if schedule.gates == "inline" else 0,
     )
 
 

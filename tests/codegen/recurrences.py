@@ -77,6 +77,12 @@ recurrence fading_by_keys(q: key, k: key, v: value, b: head; A: key)
   S = S' + k u^T
   out S^T q
 """,
+    "weighted_inside": """
+recurrence weighted_inside(q: key, k: key, v: value, b: head)
+  k = l2norm(k)
+  S = S + k (v - S^T k)^T
+  out S^T sigmoid(b * q)
+""",
     "entangled": """
 recurrence entangled(q: key, k: key, p: key, v: value, b: head; c: key)
   q, k, p = silu(causal_conv(q, k, p, width=3))

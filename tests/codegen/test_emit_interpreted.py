@@ -59,6 +59,7 @@ def draw(name: str, rng: random.Random) -> dict[str, Any]:
             precision="ieee",
             prefetch=rng.random() < 0.5,
             stages=rng.choice([1, 1, 2, 3]),
+            factor_heads=rng.choice([1, 1, group]),
         )
         shapes = Shapes(*shape, nodes, depth, dtype="float32")
         plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shape[0], shape[1])

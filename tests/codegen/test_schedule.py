@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +179,15 @@ def test_labels_and_json_round_trip() -> None:
     assert Schedule.from_json(GOOD.to_json()) == GOOD
     with pytest.raises(InvalidSchedule, match="unknown schedule field 'colour'"):
         Schedule.from_json({"colour": 1})
+
+
+def test_every_field_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
+    table = text.split("| field |")[1].split("\n\n")[0]
+    named = [
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    ]
+    assert sorted(named) == sorted(Schedule().to_json())
 
 
 def test_sizes() -> None:

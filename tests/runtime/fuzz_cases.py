@@ -91,11 +91,11 @@ def _compiled_part(rng: random.Random, spelled: str) -> dict[str, Any]:
         "dtype": dtype,
         "state_dtype": rng.choice(["float32", "float32", *FORMATS]),
         "out_dtype": rng.choice(["float32", "float32", dtype]),
-        "schedule": _schedule(rng, nodes).to_json(),
+        "schedule": _schedule(rng, nodes, group).to_json(),
     }
 
 
-def _schedule(rng: random.Random, nodes: int) -> Schedule:
+def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
     return Schedule(
         fusion=rng.choice(FUSIONS),
         solver=rng.choice(SOLVERS),
@@ -110,6 +110,7 @@ def _schedule(rng: random.Random, nodes: int) -> Schedule:
         factor_warps=rng.choice([1, 2, 4, 8]),
         prefetch=rng.random() < 0.5,
         path_sum=rng.choice(PATH_SUMS),
+        factor_heads=rng.choice([1, 1, group]),
         pdl=False,
     )
 

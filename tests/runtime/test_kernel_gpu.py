@@ -103,6 +103,10 @@ VARIANTS = (
     Variant("gated_delta_rule", Shape(1, 2, 96, 60), 40, 9, schedule="key loop"),
     Variant("gdn", QWEN, 64, 8, batch=16, schedule="key loop"),
     Variant("mamba2", Shape(1, 4, 64, 96), 60, 7, schedule="key loop"),
+    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="grouped"),
+    Variant("gated_delta_rule", Shape(2, 8, 96, 60), 40, 9, schedule="grouped, inline"),
+    Variant("gdn", QWEN, 64, 8, batch=16, schedule="grouped"),
+    Variant("mamba2", Shape(1, 4, 64, 96), 60, 7, schedule="grouped"),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -121,6 +125,14 @@ DECODING = (
 SCHEDULES: dict[str, dict[str, Any]] = {
     "joined": {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32},
     "key loop": {"fusion": "split", "solver": "inverse", "b_k": 32, "stages": 3},
+    "grouped": {"fusion": "split", "solver": "inverse", "b_k": 64, "factor_heads": 2},
+    "grouped, inline": {
+        "fusion": "split",
+        "solver": "inverse",
+        "b_k": 64,
+        "factor_heads": 2,
+        "gates": "inline",
+    },
 }
 _MADE: dict[Variant, Harness] = {}
 

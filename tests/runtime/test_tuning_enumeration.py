@@ -24,7 +24,7 @@ from boleir.runtime.tuning.choice import complexity
 from boleir.runtime.tuning.cost_model import predict
 from boleir.runtime.tuning.keys import TuningKey, key_of
 from boleir.runtime.tuning.predictions import UNSEEN, Predictions
-from boleir.runtime.tuning.space import FREE, Space
+from boleir.runtime.tuning.space import FREE, LATE, Space
 from tests.codegen.key_decays import WALKED
 from tests.runtime.tuning_support import GATED, SM_90, key
 
@@ -54,7 +54,10 @@ def test_enumeration_finds_what_asking_finds(
     rng = random.Random(nodes)
     met = 0
     for _ in range(1500):
-        thrown = {field: part.random(rng) for field, part in some.fragments.items()}
+        thrown = {
+            field: part.default if field in LATE else part.random(rng)
+            for field, part in some.fragments.items()
+        }
         point = some.canonical(Schedule(**thrown))
         sizes = point.b_k <= d_k and point.b_v <= d_v
         assert (point in some and sizes) == (point in points), point.label

@@ -29,6 +29,7 @@ from boleir.runtime.tuning.candidates import (
 from boleir.runtime.tuning.effort import EFFORT_LEVELS, FINE, KIND, Effort, first_candidates
 from boleir.runtime.tuning.entry import Entry
 from boleir.runtime.tuning.progress import bar, line
+from boleir.runtime.tuning.space import LATE
 from boleir.runtime.tuning.timer import Measured
 from tests.runtime.tuning_support import (
     GATED,
@@ -443,12 +444,16 @@ def test_tune_key_uses_the_current_gpu(tmp_path: Path, monkeypatch: pytest.Monke
 def test_random_points_and_neighbours_lie_in_the_space() -> None:
     space = space_of(GATED, key(64, 8), SM_90)
     points = set(space)
+    plain = {name: space.fragments[name].default for name in LATE}
     rng = random.Random(7)
+    late = set()
     for _ in range(20):
         point = space.random(rng)
-        assert point in points
         assert point is not None
         around = space.neighbours(point)
         assert around
-        assert set(around) <= points
         assert point not in around
+        assert all(other in space for other in around)
+        assert {replace(other, **plain) for other in (point, *around)} <= points
+        late |= {name for name in LATE for x in around if getattr(x, name) != plain[name]}
+    assert late == set(LATE)

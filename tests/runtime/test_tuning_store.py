@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -117,8 +118,6 @@ def corrupted(good: bytes) -> dict[str, bytes]:
         copy = json.loads(good)
         change(copy["content"])
         if seal:
-            import hashlib
-
             copy["checksum"] = hashlib.sha256(dump(copy["content"])).hexdigest()
         return dump(copy)
 
@@ -177,6 +176,17 @@ def test_whatever_is_wrong_is_a_miss_and_one_warning(store: Store, name: str) ->
         warnings.simplefilter("error")
         assert store.save(entry())  # and it is mended by the next one that is written
         assert store.load(HERE, key()) == entry()
+
+
+def test_fields_that_a_schedule_did_not_have_yet_stand_for_their_defaults() -> None:
+    older = json.loads(entry().to_bytes())
+    for schedule in (
+        older["content"]["chosen"],
+        *(x["schedule"] for x in older["content"]["outcomes"]),
+    ):
+        del schedule["factor_heads"]
+    older["checksum"] = hashlib.sha256(dump(older["content"])).hexdigest()
+    assert Entry.from_bytes(dump(older)) == entry()
 
 
 def test_an_entry_under_a_wrong_name_is_a_miss(store: Store) -> None:
