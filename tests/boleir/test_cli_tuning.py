@@ -55,7 +55,7 @@ def test_bad_lists_are_refused(text: str) -> None:
 
 def test_a_dry_run_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["autotune", "gated_delta_rule", "--dry-run", "--nodes", "16", "--depth", "5"]
-    found = answer(capsys, *argv, "--batch", "1", "--show", "3", "--target", "sm_120")
+    found = answer(capsys, *argv, "--batch", "1", "--show", "4", "--target", "sm_120")
     assert len(found) == 1
     assert found[0]["target"] == "sm_120"
     assert found[0]["key"]["depth"] == 8
@@ -64,7 +64,7 @@ def test_a_dry_run_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     times = [item["us"] for item in kinds]
     assert times == sorted(times)
     assert sum(item["schedules"] for item in kinds) == found[0]["schedules"]
-    assert len(first) == 3
+    assert len(first) == 4
     assert first[0]["schedule"] == found[0]["default"]["schedule"]
     assert times[0] in {item["us"] for item in first}  # behind what is offered
     assert main([*argv, "--batch", "1", "--show", "2", "--target", "sm_90"]) == 0
