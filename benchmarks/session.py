@@ -128,6 +128,8 @@ CONTENDERS = tuple(
                 "b_k=64,stages=3",
                 "factor_heads=2",
                 "factor_heads=2,factor_warps=8",
+                "order=heads",
+                "pdl=False",
             ),
         ),
         ("gdn", "1x64x8", ("", "b_k=32,stages=4")),

@@ -25,6 +25,7 @@ PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors", "deferred")
 PATH_SUMS = ("select", "dot")
+ORDERS = ("tiles", "heads")
 
 _CHOICES: dict[str, tuple[object, ...]] = {
     "fusion": FUSIONS,
@@ -34,6 +35,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "orientation": ORIENTATIONS,
     "commit": COMMITS,
     "path_sum": PATH_SUMS,
+    "order": ORDERS,
     "warps": (1, 2, 4, 8, 16),
     "factor_warps": (1, 2, 4, 8, 16),
 }
@@ -99,6 +101,9 @@ class Schedule:
     """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask. Per
     key channel `select` walks up the paths and multiplies; `dot` has decays as differences of sums,
     and walks where those leave their bounds."""
+    order: str = "tiles"
+    """Which programs of value tiles come after each other, to find in the caches what they share:
+    the `tiles` of a head, or the `heads` of a request with one tile each."""
     pdl: bool = True
     """Programmatic dependent launch between the kernels of a layer, where the target has it."""
 
@@ -258,6 +263,7 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     needed = {
         "fusion": "staged", "gates": "prepare", "solver": "horner", "orientation": "values",
         "commit": "replay", "prefetch": False, "path_sum": "select", "factor_heads": 1,
+        "order": "tiles",
     }  # fmt: skip
     for name, value in needed.items():
         if getattr(schedule, name) != value:

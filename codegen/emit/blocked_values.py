@@ -23,7 +23,7 @@ from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.looped import LoopTiles
 from boleir.codegen.emit.output import (
-    DECODE,
+    find_tile,
     output_rows,
     store_output,
     unknowns_at,
@@ -72,7 +72,7 @@ class _Values:
     def emit(self, *, pdl: bool) -> None:
         """The whole body."""
         w, tiles, context = self.writer, self.tiles, self.context
-        tiles.program(DECODE)
+        find_tile(tiles)
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         tiles.channels()
         state = state_pieces(tiles, self.precision, load_state(tiles))

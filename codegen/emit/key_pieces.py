@@ -11,7 +11,9 @@ from boleir.codegen.emit.factors import place_folded
 from boleir.codegen.emit.handover import folded_pieces, folded_tiles, vector_entries
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
+from boleir.codegen.emit.output import system_number
 from boleir.codegen.emit.precision import Pieces
+from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.schedule import padded
@@ -45,7 +47,7 @@ class PieceSystem(WalkedSystem):
         t, w = self.tiles, self.writer
         known = ("read pieces", base.key, after_decay, chunk)
         if known not in self.memo:
-            place_folded(self.context, w, "(program // VALUE_TILES).to(tl.int64)")
+            place_folded(self.context, w, f"{bracket(system_number(self.context))}.to(tl.int64)")
             live = f", mask=({t.key_name(chunk)} < D_K)[None, :], other=0.0"
             mask = live if t.is_partial(chunk) else ""
             stem, names = f"{leaf(base)}_decayed{t.key_part(chunk)}", []

@@ -5,13 +5,30 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.tiles import Tiles
 
-DECODE = """\
+DECODE = {
+    "tiles": """\
 value_tile = program % VALUE_TILES
 head = program // VALUE_TILES % VALUE_HEADS
-request = program // (VALUE_TILES * VALUE_HEADS)"""
-"""Lines that find what a program of one value tile works on."""
+request = program // (VALUE_TILES * VALUE_HEADS)""",
+    "heads": """\
+head = program % VALUE_HEADS
+value_tile = program // VALUE_HEADS % VALUE_TILES
+request = program // (VALUE_TILES * VALUE_HEADS)""",
+}
+"""Lines that find what a program of one value tile works on, by what its neighbours work on."""
 
 WAITING = "what follows reads results of the previous kernel"
+
+
+def find_tile(tiles: Tiles) -> None:
+    """Find what the program works on: value tile, head and request."""
+    tiles.program(DECODE[tiles.context.schedule.order])
+
+
+def system_number(context: Context) -> str:
+    """The number of the program's head among those of all requests, as a factor."""
+    order = context.schedule.order
+    return "program // VALUE_TILES" if order == "tiles" else "(request * VALUE_HEADS + head)"
 
 
 def value_grid(context: Context) -> tuple[str, str, str]:

@@ -31,9 +31,10 @@ def announce(w: Writer) -> None:
     w.line(f'tl.atomic_add({counter}, 1, sem="release")')
 
 
-def expect(w: Writer) -> None:
-    """Which launch the program waits for; early, as nothing depends on it yet."""
-    w.let("signals_head", f"{w.arg('signals', '*i32')} + program // VALUE_TILES * {ROW}")
+def expect(w: Writer, system: str) -> None:
+    """Which launch the program waits for, given the number of its head among those of all requests;
+    early, as nothing depends on it yet."""
+    w.let("signals_head", f"{w.arg('signals', '*i32')} + {system} * {ROW}")
     w.let("launch", "tl.load(signals_head + 1 + value_tile) + 1")
 
 

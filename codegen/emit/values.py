@@ -10,13 +10,13 @@ from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
-from boleir.codegen.emit.output import DECODE, store_output, value_grid
+from boleir.codegen.emit.output import find_tile, store_output, system_number, value_grid
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.signals import expect, wait
 from boleir.codegen.emit.state import find_slot, load_state, state_pieces
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.text import product
+from boleir.codegen.emit.text import bracket, product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -32,10 +32,10 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles = looped_tiles(context, w) if looped else Tiles(context, w)
     reading = PieceSystem if context.key_sums else WalkedSystem if per_key else System
     system = reading(tiles, Precision(s.precision))
-    tiles.program(DECODE)
+    find_tile(tiles)
     joined = s.fusion == "joined"
     if joined:
-        expect(w)
+        expect(w, system_number(context))
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
@@ -115,7 +115,7 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
 def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reader, str]) -> None:
     """Right sides and written values, then the output."""
     plan, w = context.plan, tiles.writer
-    place_folded(context, w, "(program // VALUE_TILES).to(tl.int64)")
+    place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
     w.let("cell", CELL)
     if context.watches_values:
         w.let("bad", "tl.zeros([], tl.int64)")

@@ -13,8 +13,8 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import (
-    DECODE,
     WAITING,
+    find_tile,
     path_decay,
     poison,
     poisoned,
@@ -103,7 +103,7 @@ class Fused:
         w = self.writer
         if self.wait == "start":
             w.line("tl.extra.cuda.gdc_wait()")
-        self.tiles.program(DECODE)
+        find_tile(self.tiles)
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         self.tiles.channels()
         for b in blocks:

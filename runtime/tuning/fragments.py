@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import FUSIONS, GATES, ORIENTATIONS, PATH_SUMS, SOLVERS
+from boleir.codegen.schedule import FUSIONS, GATES, ORDERS, ORIENTATIONS, PATH_SUMS, SOLVERS
 
 Chosen = Mapping[str, Any]
 """The fields that were decided before this one."""
@@ -103,6 +103,12 @@ def _groups(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "split" and one_block and shapes.group > 1)
 
 
+def _tiled(chosen: Chosen, shapes: Shapes) -> bool:
+    """There are several heads, and several value tiles of each."""
+    several = shapes.value_heads > 1 and shapes.d_v > chosen["b_v"]
+    return bool(several and chosen["fusion"] != "staged")
+
+
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
     """Node blocks or key chunks are walked in a loop, whose loads can be staged."""
     several = shapes.max_nodes > chosen["node_block"]
@@ -129,5 +135,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "prefetch": flag(False, _folds),
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
+    "order": choice(ORDERS, _tiled),
+    "pdl": flag(True),
 }
-"""In the order in which they are decided; `pdl` follows from the target."""
+"""In the order in which they are decided."""

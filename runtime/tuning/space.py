@@ -31,7 +31,7 @@ FREE_BY_CHANNEL = ("registers", "factor_registers", "prefetch")
 """The same where key channels decay apart: whether their decays may be sums (`path_sum`) depends on
 the pairs and on `factor_warps`."""
 
-LATE = ("factor_heads",)
+LATE = ("factor_heads", "order", "pdl")
 """Fields that points have at their defaults where they are enumerated: the model hardly tells their
 values apart, and each would multiply the points. Neighbours of good schedules have the others."""
 
@@ -56,7 +56,7 @@ class Space:
     def __iter__(self) -> Iterator[Schedule]:
         """Every point once, lazily, in the order of the fragments; those with `LATE` fields at
         their defaults."""
-        yield from self._decide({"pdl": self.target.pdl}, list(self.fragments.items()), {})
+        yield from self._decide({}, list(self.fragments.items()), {})
 
     def __contains__(self, schedule: Schedule) -> bool:
         """Whether a correct kernel exists that this GPU has the resources for."""
@@ -89,11 +89,14 @@ class Space:
 
     def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
         if name in LATE:
-            return (fragment.default,)
+            return self._within(name, (fragment.default,))
         return self._within(name, fragment.options(chosen, self.shapes))
 
     def _within(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values of a field that its bound allows; the bound itself where it is below all."""
+        """The values of a field that the target has, and that its bound allows; the bound itself
+        where it is below all."""
+        if name == "pdl" and not self.target.pdl:
+            return (False,)
         if name not in SIZES:
             return values
         bound = padded(getattr(self.shapes, SIZES[name]))
@@ -116,10 +119,8 @@ class Space:
         return True
 
     def finished(self, schedule: Schedule) -> Schedule:
-        """The schedule with what the target decides."""
-        return (
-            schedule if schedule.pdl == self.target.pdl else replace(schedule, pdl=self.target.pdl)
-        )
+        """The schedule without what the target does not have."""
+        return replace(schedule, pdl=False) if schedule.pdl and not self.target.pdl else schedule
 
     def canonical(self, schedule: Schedule) -> Schedule:
         """The schedule with its default in every field that does not matter to it."""

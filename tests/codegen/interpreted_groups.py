@@ -1,4 +1,5 @@
-"""Run in child processes under Triton's interpreter: several value heads in one factors program."""
+"""Run in child processes under Triton's interpreter: several value heads in one factors program,
+programs in another order."""
 
 from __future__ import annotations
 
@@ -41,15 +42,14 @@ def _batch(made: Harness) -> Batch:
     return made.batch(trees, [3, 2, -1, 5], cases=cases)
 
 
-def differing(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of the cases whose outputs are not, bit for bit, those of a program per head."""
+def differing(cases: list[dict[str, Any]], plain: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of the cases whose outputs are not, bit for bit, those with some fields as in
+    `plain`."""
     found = []
     for case in cases:
-        outs = []
-        for heads in (1, case["factor_heads"]):
-            made = _harness(**{**case, "factor_heads": heads})
-            outs.append(bits(made.verify(_batch(made))[0].clone()))
-        if not torch.equal(*outs):
+        made = (_harness(**fields) for fields in (case, {**case, **plain}))
+        one, other = (bits(x.verify(_batch(x))[0].clone()) for x in made)
+        if not torch.equal(one, other):
             found.append(case)
     return found
 

@@ -11,7 +11,15 @@ import boleir
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import COMMITS, GATES, ORIENTATIONS, SOLVERS, Schedule, validate
+from boleir.codegen.schedule import (
+    COMMITS,
+    GATES,
+    ORDERS,
+    ORIENTATIONS,
+    SOLVERS,
+    Schedule,
+    validate,
+)
 from boleir.derive.derive import derive
 from tests.codegen.recurrences import TEXTS
 
@@ -60,6 +68,7 @@ def draw(name: str, rng: random.Random) -> dict[str, Any]:
             prefetch=rng.random() < 0.5,
             stages=rng.choice([1, 1, 2, 3]),
             factor_heads=rng.choice([1, 1, group]),
+            order=rng.choice(ORDERS),
         )
         shapes = Shapes(*shape, nodes, depth, dtype="float32")
         plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shape[0], shape[1])

@@ -17,6 +17,7 @@ from boleir.codegen.schedule import (
     COMMITS,
     FUSIONS,
     GATES,
+    ORDERS,
     ORIENTATIONS,
     PATH_SUMS,
     SOLVERS,
@@ -111,6 +112,7 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         prefetch=rng.random() < 0.5,
         path_sum=rng.choice(PATH_SUMS),
         factor_heads=rng.choice([1, 1, group]),
+        order=rng.choice(ORDERS),
         pdl=False,
     )
 

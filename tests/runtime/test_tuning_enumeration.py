@@ -89,10 +89,20 @@ def test_predictions_are_those_of_the_model(name: str, nodes: int) -> None:
             point,
             replace(point, prefetch=not point.prefetch),
             replace(point, path_sum="dot", factor_registers=128),
+            replace(point, order="heads", pdl=not point.pdl),
         ):
             fresh = predict(other, some.plan, some.shapes, some.target, 16)
             assert known(other) == fresh, other.label
-    assert set(UNSEEN) <= set(FREE)
+    assert set(UNSEEN) <= {*FREE, *LATE}
+
+
+def test_dependent_launches_are_left_out_where_targets_have_them_alone() -> None:
+    for on in ("sm_80", "sm_90"):
+        some = space("gated_delta_rule", 16, 32, 32, on)
+        default = some.finished(default_schedule(some.plan, some.shapes))
+        assert {point.pdl for point in islice(some, 500)} == {target(on).pdl}
+        around = {point.pdl for point in some.neighbours(default)}
+        assert around == ({False, True} if target(on).pdl else {False})
 
 
 @pytest.mark.parametrize(("name", "d_k"), [("two_pairs", 64), ("kda", 32)])

@@ -447,8 +447,8 @@ def test_random_points_and_neighbours_lie_in_the_space() -> None:
     plain = {name: space.fragments[name].default for name in LATE}
     rng = random.Random(7)
     late = set()
-    for _ in range(20):
-        point = space.random(rng)
+    default = replace(default_schedule(space.plan, space.shapes, 16), registers=0)
+    for point in (default, *(space.random(rng) for _ in range(20))):
         assert point is not None
         around = space.neighbours(point)
         assert around
