@@ -97,6 +97,9 @@ class Schedule:
     prefetch: bool = False
     """Load all vectors of a value tile before the first product (of two node blocks: multiply both
     by the state before what comes from the factors): less waiting, more registers."""
+    lead: int = 0
+    """Systems whose factors come before all value tiles of a joined kernel, those of the others
+    after the tiles of a head each; 0: all of them."""
     path_sum: str = "select"
     """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask. Per
     key channel `select` walks up the paths and multiplies; `dot` has decays as differences of sums,
@@ -147,6 +150,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     if target is not None and target.wgmma:
         _check_narrow_products(schedule, target)
         _check_narrow_sums(schedule, plan, shapes, target)
+        _check_loop_products(schedule, shapes, target)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
@@ -174,6 +178,14 @@ def _check_choices(schedule: Schedule) -> None:
         cap = getattr(schedule, name)
         if cap and not (32 <= cap <= 255 and cap % 8 == 0):
             raise InvalidSchedule(f"{name} must be 0 or a multiple of 8 from 32 to 248, not {cap}")
+    if schedule.lead < 0:
+        raise InvalidSchedule(f"lead must be 0 or more, not {schedule.lead}")
+    if schedule.lead and schedule.order != "tiles":
+        raise InvalidSchedule(
+            f"lead {schedule.lead}: the tiles of a head come after its system, so that order must "
+            f"be tiles, not {schedule.order}",
+            mend="lead 0",
+        )
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
 
@@ -188,6 +200,19 @@ def _check_narrow_products(schedule: Schedule, target: Target) -> None:
             f"b_v {schedule.b_v} with orientation nodes, node_block {schedule.node_block} and "
             f"{schedule.warps} warps: such products are compiled wrongly for {target.name}",
             mend="b_v 64 or 128, orientation values, or warps 1 or 2",
+        )
+
+
+def _check_loop_products(schedule: Schedule, shapes: Shapes, target: Target) -> None:
+    """Products of warp groups take the state from registers where values stand on rows. In a loop
+    over key chunks Triton 3.6 does not wait for the last of them before it fills these registers
+    again: an H200 gave wrong numbers."""
+    groups = schedule.warps >= 4 and schedule.b_v >= 64 and schedule.orientation == "values"
+    if groups and loops_keys(schedule, shapes):
+        raise InvalidSchedule(
+            f"stages {schedule.stages} with orientation values and {schedule.warps} warps: loops "
+            f"over such products are compiled wrongly for {target.name}",
+            mend="stages 1, orientation nodes, or warps 1 or 2",
         )
 
 

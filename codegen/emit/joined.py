@@ -2,7 +2,9 @@
 
 The first programs compute the factors of a head each, the others read the state meanwhile and wait
 for the factors of theirs (see `boleir.codegen.emit.signals`): one launch, and no head waits for
-another. For few requests, where all programs run at the same time.
+another. Where more programs than run at the same time, the factors of some heads come first and
+those of one more follow the value tiles of each: factors mostly wait for their own products, value
+tiles for memory, and side by side they wait together.
 """
 
 from __future__ import annotations
@@ -29,10 +31,17 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     w.let("program", "tl.program_id(0)")
     w.let("systems", "tl.num_programs(0) // (1 + VALUE_TILES)")
-    with w.block("if program < systems:"):
-        w.line(_call(w, factors, "program"))
-    with w.block("else:"):
-        w.line(_call(w, values, "program - systems"))
+    if schedule.lead:
+        _take_turns(w, schedule.lead)
+        with w.block("if is_system:"):
+            w.line(_call(w, factors, "system"))
+        with w.block("else:"):
+            w.line(_call(w, values, "tile"))
+    else:
+        with w.block("if program < systems:"):
+            w.line(_call(w, factors, "program"))
+        with w.block("else:"):
+            w.line(_call(w, values, "program - systems"))
     kernel = w.kernel(
         "verify",
         DOC,
@@ -43,6 +52,19 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
         pdl=pdl,
     )
     return replace(kernel, text="\n\n".join((factors.text, values.text, kernel.text)))
+
+
+def _take_turns(w: Writer, lead: int) -> None:
+    """Which system or which value tile is the program's: those of a head come after its system."""
+    w.comment("some systems first, then the tiles of a head and one more system, the other tiles")
+    w.let("ahead", f"tl.minimum(systems, {lead})")
+    w.let("behind", "tl.maximum(program - ahead, 0)")
+    w.let("turn", "behind // (1 + VALUE_TILES)")
+    w.let("place", "behind % (1 + VALUE_TILES)")
+    w.let("shared", "turn < systems - ahead")
+    w.let("is_system", "(program < ahead) | (shared & (place == VALUE_TILES))")
+    w.let("system", "tl.where(program < ahead, program, ahead + turn)")
+    w.let("tile", "behind - tl.minimum(turn, systems - ahead)")
 
 
 def _call(w: Writer, part: EmittedKernel, program: str) -> str:

@@ -92,6 +92,10 @@ def _free(chosen: Chosen, shapes: Shapes) -> bool:
     return _fused(chosen, shapes) or wide
 
 
+def _joined(chosen: Chosen, shapes: Shapes) -> bool:
+    return bool(chosen["fusion"] == "joined")
+
+
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
     """There is a factors kernel."""
     return chosen["fusion"] in ("split", "staged")
@@ -133,6 +137,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "factor_warps": powers(1, 8, 4, _several),
     "factor_registers": choice((0, 168), _several),
     "prefetch": flag(False, _folds),
+    "lead": Fragment((0, 128, 256, 320, 384), 0, _joined, ordered=True),
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
     "order": choice(ORDERS, _tiled),

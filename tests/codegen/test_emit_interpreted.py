@@ -69,6 +69,7 @@ def draw(name: str, rng: random.Random) -> dict[str, Any]:
             stages=rng.choice([1, 1, 2, 3]),
             factor_heads=rng.choice([1, 1, group]),
             order=rng.choice(ORDERS),
+            lead=rng.choice([0, 0, 1, 5]),
         )
         shapes = Shapes(*shape, nodes, depth, dtype="float32")
         plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shape[0], shape[1])

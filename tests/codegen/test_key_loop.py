@@ -87,7 +87,7 @@ def test_the_default_loops_where_operands_take_registers(pool: CompilePool) -> N
     for name in ("sm_90", "sm_100", "gfx942"):
         assert lower(recurrence, QWEN, target=target(name)).schedule.stages == 1
     lowered = lower(recurrence, QWEN, target=target("sm_80"))
-    (values,) = (spec for spec in lowered.specs() if spec.name == "values")
+    (values,) = (spec for spec in lowered.specs() if spec.name == "verify")
     (compiled,) = all_compiled(pool.run([Job(lowered.text, values, target("sm_80"))]))
     assert compiled.spills == 0
 
@@ -117,3 +117,12 @@ def test_not_everything_can_loop() -> None:
 def test_loops_without_chunks_are_refused(name: str, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSchedule, match=message):
         made(name, replace(LOOP, **fields))
+
+
+def test_loops_that_are_compiled_wrongly_are_refused() -> None:
+    values = replace(LOOP, orientation="values")
+    with pytest.raises(InvalidSchedule, match="stages 4 with orientation values and 4 warps") as it:
+        made("gated_delta_rule", values)
+    assert "orientation nodes" in it.value.mend
+    made("gated_delta_rule", replace(values, warps=2))
+    lower(boleir.load("gated_delta_rule"), QWEN, schedule=values, target=target("sm_80"))

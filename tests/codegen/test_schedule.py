@@ -105,6 +105,8 @@ def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None
         ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
         ({"fusion": "staged", "commit": "deferred"}, "staged is for updates from the right"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
+        ({"lead": -1}, "lead must be 0 or more"),
+        ({"lead": 8, "order": "heads"}, "lead 8: .* order must be tiles"),
     ],
 )
 def test_impossible_schedules_are_refused(fields: dict[str, Any], message: str) -> None:

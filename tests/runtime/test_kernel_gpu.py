@@ -102,6 +102,8 @@ VARIANTS = (
     Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="key loop"),
     Variant("gated_delta_rule", Shape(1, 2, 96, 60), 40, 9, schedule="key loop"),
     Variant("gdn", QWEN, 64, 8, batch=16, schedule="key loop"),
+    Variant("gated_delta_rule", QWEN, 33, 24, batch=16, schedule="key loop, two warps"),
+    Variant("gated_delta_rule", QWEN_9B, 64, 8, batch=16, schedule="turns"),
     Variant("mamba2", Shape(1, 4, 64, 96), 60, 7, schedule="key loop"),
     Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="grouped"),
     Variant("gated_delta_rule", Shape(2, 8, 96, 60), 40, 9, schedule="grouped, inline"),
@@ -127,7 +129,6 @@ DECODING = (
 )
 SCHEDULES: dict[str, dict[str, Any]] = {
     "joined": {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32},
-    "key loop": {"fusion": "split", "solver": "inverse", "b_k": 32, "stages": 3},
     "grouped": {"fusion": "split", "solver": "inverse", "b_k": 64, "factor_heads": 2},
     "heads first": {"fusion": "split", "solver": "inverse", "order": "heads"},
     "joined, heads first": {
@@ -146,6 +147,23 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "factor_heads": 2,
         "gates": "inline",
     },
+    "key loop": {
+        "fusion": "split",
+        "solver": "inverse",
+        "orientation": "nodes",
+        "b_k": 32,
+        "stages": 3,
+    },
+    "key loop, two warps": {
+        "fusion": "split",
+        "solver": "inverse",
+        "b_v": 32,
+        "b_k": 32,
+        "stages": 3,
+        "warps": 2,
+        "factor_warps": 2,
+    },
+    "turns": {"fusion": "joined", "solver": "inverse", "gates": "inline", "lead": 3},
 }
 _MADE: dict[Variant, Harness] = {}
 

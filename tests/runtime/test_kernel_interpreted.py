@@ -44,6 +44,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "solver": "inverse",
         "gates": "inline",
         "orientation": "nodes",
+        "lead": 1,
     },
 }
 RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
