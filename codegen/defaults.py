@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule, blocks, padded, single_inverse
@@ -11,6 +12,10 @@ from boleir.codegen.targets import Target
 
 FEW_REQUESTS = 4
 """Up to this many, the default schedule is chosen for latency."""
+
+LEAD = 320
+"""Systems that come before the first value tile where programs take turns: nearly as many programs
+as run at the same time."""
 
 KEY_CHUNK = 32
 """Key channels of a chunk that a loop takes."""
@@ -23,18 +28,22 @@ def default_schedule(
 
     Up to 64 nodes the factors of a head are worth programs of their own, which overlap the loading
     of the state; only a small tree behind a convolution is faster in one fused launch. Few requests
-    wait for latency: gates are computed where they are needed, loads are issued early, and more
-    than 32 nodes take one joined launch. Many fill the GPU: gates are prepared once, and few
-    registers let more programs share a multiprocessor. More than 32 nodes stand on rows, so that
-    outputs lie as in memory; more than 64 are solved block by block: once per head, too, wherever
-    one inverse will do. Two pairs per token are folded up to 64 nodes. Where warps multiply alone,
-    their operands take the registers of a whole state tile, so that it comes in chunks: by counts
-    of instructions and spills, no such GPU has been measured.
+    wait for latency: one joined launch of few programs, with all gates computed where they are
+    needed and loads issued early. Many fill the GPU: few registers let more programs share a
+    multiprocessor. More than 32 nodes keep it busy in one launch, too, where factors and value
+    tiles take turns; fewer take split launches. More than 32 nodes stand on rows, so that outputs
+    lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
+    inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
+    summed where a block of 64 nodes has registers for it and requests are many, else walked. Where
+    warps multiply alone, their operands take the registers of a whole state tile, so that it comes
+    in chunks: by counts of instructions and spills, no such GPU has been measured.
     """
     found = _default_schedule(plan, shapes, batch)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
     if target is not None and target.backend == "cuda" and not target.wide_products:
+        if found.lead:  # few registers for value tiles, but not for what they wait for
+            found = replace(found, fusion="split", gates="prepare", lead=0)
         return key_loop(found, plan, shapes, 2) or found
     return found
 
@@ -48,6 +57,23 @@ def key_loop(schedule: Schedule, plan: Plan, shapes: Shapes, stages: int) -> Sch
     if not one_block or not max(2, stages - 1) <= chunks:
         return None
     return replace(schedule, b_k=KEY_CHUNK, stages=stages)
+
+
+MOST_PRODUCTS = 2
+"""Products of all nodes that a program of 64 nodes has registers for."""
+
+
+def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+    """The same with decays per key channel as differences of sums, where one block of 64 nodes has
+    registers for their products."""
+    if schedule.fusion != "split" or schedule.node_block < 64:
+        return None
+    if len(readers(plan)) * len(written_bases(plan)) > MOST_PRODUCTS:
+        return None
+    sums = replace(schedule, path_sum="dot", factor_warps=4)
+    if schedule.b_v < 64:
+        return sums
+    return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)))
 
 
 def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
@@ -70,19 +96,23 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
         return Schedule(b_v=min(32, b_v), b_k=b_k, node_block=nodes, gates="prepare", warps=2)
     many = batch > FEW_REQUESTS
     wide = nodes > 32
-    gates = "prepare" if plan.mixed or (many and nodes > 16) else "inline"
     split = Schedule(
-        fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes, gates=gates,
+        fusion="split", solver="inverse", b_v=b_v, b_k=b_k, node_block=nodes,
+        gates="prepare" if plan.mixed else "inline",
         orientation="nodes" if wide and b_v >= 64 else "values", prefetch=not many,
         factor_warps=4 if wide else 2,
     )  # fmt: skip
-    if nodes <= 16:
-        return replace(split, b_v=16, warps=1)
-    if many:
-        return replace(split, registers=168 if wide else 128)
-    if wide and not plan.mixed and plan.entangled is None:
-        return replace(split, fusion="joined", b_k=min(64, b_k), path_sum="dot")
-    return replace(split, path_sum="dot" if wide else "select")
+    if nodes > 16 and many:
+        split = replace(split, registers=168 if wide else 128)
+    elif wide:
+        split = replace(split, path_sum="dot")
+    if plan.entangled is not None:
+        return split
+    if not many:
+        return replace(split, fusion="joined", b_k=min(64, b_k) if wide else b_k)
+    if wide:
+        return replace(split, fusion="joined", lead=LEAD)
+    return split if nodes <= 16 else replace(split, gates="prepare")
 
 
 def _folds_pairs(plan: Plan, shapes: Shapes) -> bool:
@@ -145,7 +175,7 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     )  # fmt: skip
     single = single_inverse(plan)
     if shapes.max_nodes <= 64 and single:
-        return split
+        return (many and key_sums(split, plan, shapes)) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
     small_blocks = not single and plan.entangled is None

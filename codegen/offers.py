@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boleir.codegen.defaults import default_schedule, key_loop
-from boleir.codegen.emit.key_vectors import readers, written_bases
+from boleir.codegen.defaults import default_schedule, key_loop, key_sums
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import InvalidSchedule, Schedule, padded, validate
-
-MOST_PRODUCTS = 2
-"""Products of all nodes that a program of 64 nodes has registers for."""
+from boleir.codegen.schedule import InvalidSchedule, Schedule, validate
 
 
 def head_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
@@ -32,13 +28,8 @@ def offered_schedules(plan: Plan, shapes: Shapes, batch: int = 1) -> list[Schedu
     tiles are those of decays per head."""
     base = default_schedule(plan, shapes, batch)
     if plan.key_decay is None:
-        found = (key_loop(base, plan, shapes, 4), head_groups(base, plan, shapes))
+        ahead = key_loop(base, plan, shapes, 4) if base.orientation == "nodes" else None
+        found = (ahead, head_groups(base, plan, shapes))
         return [schedule for schedule in found if schedule is not None]
-    if base.fusion != "split" or base.node_block < 64:
-        return []
-    if len(readers(plan)) * len(written_bases(plan)) > MOST_PRODUCTS:
-        return []
-    sums = replace(base, path_sum="dot", factor_warps=4)
-    if base.b_v < 64:
-        return [sums]
-    return [replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)))]
+    sums = key_sums(base, plan, shapes)
+    return [sums] if sums is not None and sums != base else []

@@ -170,7 +170,7 @@ class _Values(Walk):
                 w.let(tiles.key_name(chunk), f"{first}tl.arange(0, {step})")
                 state = state_pieces(tiles, self.precision, [load_chunk(tiles, chunk)])[0]
                 keys = system.key_pieces(self.context.plan.query.base, OWN, chunk)
-                start = self.precision.dot(w, "read", keys, state.transposed(), start)
+                start = self.precision.dot(w, "read", keys, state, start)
 
     def _add_state(self) -> None:
         """P (S_pre^T q)."""
@@ -182,7 +182,7 @@ class _Values(Walk):
             tile = w.let("query_decayed", product(passed(self.after), self.query))
             state = state_pieces(self, self.precision, [load_chunk(self, 0)])[0]
             keys = self.precision.pieces(w, tile)
-            self.precision.dot(w, read, keys, state.transposed())
+            self.precision.dot(w, read, keys, state)
         else:
             read = self.with_scalars(plan.query, OWN, read)
         if kind is Kind.HEAD:

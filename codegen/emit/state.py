@@ -1,4 +1,10 @@
-"""Loading the committed state of a program: one value tile, key chunk by key chunk."""
+"""Loading the committed state of a program: one value tile, key chunk by key chunk.
+
+The tile is loaded the way products take it: [key channels, values] where nodes stand on rows, else
+[values, key channels]. In the first case it has another shape than the key tiles [nodes, key
+channels]: of loads of one shape Triton gives all the layout of the narrowest format, and a thread
+that takes eight float32 numbers in a row leaves half of every sector to its second load.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,14 @@ from boleir.codegen.emit.tiles import Tiles
 
 
 def load_state(tiles: Tiles) -> list[str]:
-    """Loads of the state tile [B_V, key chunk] of each chunk; a padding row (slot -1) reads slot 0
-    and ignores it."""
+    """Loads of the state tile of each chunk; a padding row (slot -1) reads slot 0 and ignores
+    it."""
     w, c, held = tiles.writer, tiles.context, _request_state(tiles)
     if c.schedule.commit == "deferred":
         w.let("state_row", f"{held} + (head * D_V + value) * D_K")
         if load_advanced(tiles, "state_row"):
+            if tiles.nodes_on_rows:
+                w.let("state_tile", "tl.trans(state_tile)")
             return ["state_tile"]
     _place_rows(tiles, held)
     return [load_chunk(tiles, chunk) for chunk in range(c.key_chunks)]
@@ -41,7 +49,8 @@ def _request_state(tiles: Tiles) -> str:
 
 
 def _place_rows(tiles: Tiles, held: str) -> None:
-    tiles.writer.let("state_rows", f"{held} + (head * D_V + value)[:, None] * D_K")
+    rows = tiles.along("(head * D_V + value)")
+    tiles.writer.let("state_rows", f"{held} + {rows} * D_K")
 
 
 def load_chunk(tiles: Tiles, chunk: int) -> str:
@@ -49,12 +58,12 @@ def load_chunk(tiles: Tiles, chunk: int) -> str:
     w, c, key = tiles.writer, tiles.context, tiles.key_name(chunk)
     tests = []
     if c.shapes.d_v % c.schedule.b_v:
-        tests.append("(value < D_V)[:, None]")
+        tests.append(tiles.along("(value < D_V)"))
     if tiles.is_partial(chunk):
-        tests.append(f"({key} < D_K)[None, :]")
+        tests.append(tiles.across(f"({key} < D_K)"))
     mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
     name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"
-    return w.let(name, f"tl.load(state_rows + {key}[None, :]{mask})")
+    return w.let(name, f"tl.load(state_rows + {tiles.across(key)}{mask})")
 
 
 def state_pieces(tiles: Tiles, precision: Precision, names: list[str]) -> list[Pieces]:

@@ -175,7 +175,7 @@ class System:
     def read(self, out: str, keys: Pieces, state: Pieces, start: str | None) -> str:
         """`out = start + ` products of key vectors with a chunk of the state tile."""
         if self.tiles.nodes_on_rows:
-            return self.precision.dot(self.writer, out, keys, state.transposed(), start)
+            return self.precision.dot(self.writer, out, keys, state, start)
         return self.precision.dot(self.writer, out, state, keys.transposed(), start)
 
     # -- inverses ---------------------------------------------------------------------------------

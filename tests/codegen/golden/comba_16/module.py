@@ -60,12 +60,10 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 16 nodes, depth 4
-Schedule: fusion=split solver=inverse b_v=16 b_k=64 node_block=16 gates=inline warps=1 factor_warps=2
-    prefetch=True
+Schedule: fusion=joined solver=inverse b_k=64 node_block=16 gates=inline factor_warps=2 prefetch=True
 
 Kernels
-    factors: Once per head: the system of the tree, solved and folded into the readout.
-    values: One value tile per program: the state read once, times the folded factors.
+    verify: Factors of the heads by the first programs; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -85,6 +83,7 @@ Names and shapes (N nodes of all requests, B requests)
     rows           fp32 [10, 8, capacity]: beta, norm_k, norm_q, guard_p, guard_v, c, c_rest, g, out_row,
                    erase_row
     folded         bf16 [B, 8, 1, 2, 16, 16]: C (I+G)^-1 in pieces
+    signals        int32 [B, 8, 2]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 8, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     c              log-decays in base 2 over the path of a node, itself included, summed in eighths
@@ -109,7 +108,7 @@ GROUP = tl.constexpr(2)
 D_K = tl.constexpr(64)
 D_V = tl.constexpr(64)
 B_K = tl.constexpr(64)
-B_V = tl.constexpr(16)
-VALUE_TILES = tl.constexpr(4)
+B_V = tl.constexpr(64)
+VALUE_TILES = tl.constexpr(1)
 
 

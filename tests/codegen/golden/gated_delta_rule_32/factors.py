@@ -1,11 +1,9 @@
 @triton.jit
 def factors(
-    cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity,
-    folded,
+    program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows,
+    capacity, folded, signals,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
-    tl.extra.cuda.gdc_wait()
-    program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
     key_head = head // GROUP
@@ -15,8 +13,6 @@ def factors(
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    # after the wait: a value program that runs knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
     A_log_head = tl.load(A_log + head)
     dt_bias_head = tl.load(dt_bias + head)
@@ -176,5 +172,9 @@ def factors(
     fold_lo = (fold - fold_top).to(tl.bfloat16)
     tl.store(place + cell, fold_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+
+    # all threads have stored: let the value programs of the head go on
+    tl.debug_barrier()
+    tl.atomic_add(signals + program * (1 + VALUE_TILES), 1, sem="release")
 
 

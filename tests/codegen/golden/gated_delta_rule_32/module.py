@@ -61,11 +61,10 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 32 nodes, depth 8
-Schedule: fusion=split solver=inverse node_block=32 gates=inline factor_warps=2 prefetch=True
+Schedule: fusion=joined solver=inverse node_block=32 gates=inline factor_warps=2 prefetch=True
 
 Kernels
-    factors: Once per head: the system of the tree, solved and folded into the readout.
-    values: One value tile per program: the state read once, times the folded factors.
+    verify: Factors of the heads by the first programs; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -83,6 +82,7 @@ Names and shapes (N nodes of all requests, B requests)
     slots          int32 [B], -1 for a padding row
     rows           fp32 [9, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, g, out_row, erase_row
     folded         bf16 [B, 32, 1, 2, 32, 32]: C (I+G)^-1 in pieces
+    signals        int32 [B, 32, 3]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
     c              log-decays in base 2 over the path of a node, itself included, summed in eighths

@@ -1,10 +1,9 @@
 @triton.jit
 def values(
-    cu_nodes, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, rows, capacity, folded,
-    ancestors, out, out_stride,
+    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, rows,
+    capacity, folded, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
-    program = tl.program_id(0)
     value_tile = program % VALUE_TILES
     head = program // VALUE_TILES % VALUE_HEADS
     request = program // (VALUE_TILES * VALUE_HEADS)
@@ -12,6 +11,8 @@ def values(
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
+    signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
+    launch = tl.load(signals_head + 1 + value_tile) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
@@ -39,8 +40,10 @@ def values(
     state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
     state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
 
-    # what follows reads results of the factors kernel
-    tl.extra.cuda.gdc_wait()
+    # what follows reads results of the factors of this head
+    while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
+        pass
+    tl.store(signals_head + 1 + value_tile, launch)
     out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first

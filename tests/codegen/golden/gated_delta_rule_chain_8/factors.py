@@ -1,10 +1,9 @@
 @triton.jit
 def factors(
-    cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity, folded,
+    program, cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity,
+    folded, signals,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
-    tl.extra.cuda.gdc_wait()
-    program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
     key_head = head // GROUP
@@ -14,8 +13,6 @@ def factors(
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    # after the wait: a value program that runs knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     # in a chain the ancestors of a node are all nodes before it
     word = tl.where(inside, (2 << (node & 63).to(tl.int64)) - 1, 0)
     A_log_head = tl.load(A_log + head)
@@ -173,5 +170,9 @@ def factors(
     fold_lo = (fold - fold_top).to(tl.bfloat16)
     tl.store(place + cell, fold_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+
+    # all threads have stored: let the value programs of the head go on
+    tl.debug_barrier()
+    tl.atomic_add(signals + program * (1 + VALUE_TILES), 1, sem="release")
 
 

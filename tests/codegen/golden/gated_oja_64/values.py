@@ -20,11 +20,11 @@ def values(
     key = tl.arange(0, 128)
     value = value_tile * B_V + tl.arange(0, B_V)
     slot = tl.load(slots + request)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[None, :] * D_K
 
     # what the queries read of the committed state
     key_c0 = tl.arange(0, 32)
-    state_tile_c0 = tl.load(state_rows + key_c0[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c0 = tl.load(state_rows + key_c0[:, None], mask=(value < D_V)[None, :], other=0.0)
     state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
     state_tile_c0_top = state_tile_c0_hi.to(tl.float32)
     state_tile_c0_rest = state_tile_c0 - state_tile_c0_top
@@ -35,11 +35,11 @@ def values(
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
-    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_last))
-    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_lo), read)
-    read = tl.dot(q_tile_c0, tl.trans(state_tile_c0_hi), read)
+    read = tl.dot(q_tile_c0, state_tile_c0_last)
+    read = tl.dot(q_tile_c0, state_tile_c0_lo, read)
+    read = tl.dot(q_tile_c0, state_tile_c0_hi, read)
     key_c1 = 32 + tl.arange(0, 32)
-    state_tile_c1 = tl.load(state_rows + key_c1[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c1 = tl.load(state_rows + key_c1[:, None], mask=(value < D_V)[None, :], other=0.0)
     state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
     state_tile_c1_top = state_tile_c1_hi.to(tl.float32)
     state_tile_c1_rest = state_tile_c1 - state_tile_c1_top
@@ -48,11 +48,11 @@ def values(
     state_tile_c1_lo = state_tile_c1_mid.to(tl.bfloat16)
     state_tile_c1_last = (state_tile_c1_rest - state_tile_c1_mid).to(tl.bfloat16)
     q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
-    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_last), read)
-    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_lo), read)
-    read = tl.dot(q_tile_c1, tl.trans(state_tile_c1_hi), read)
+    read = tl.dot(q_tile_c1, state_tile_c1_last, read)
+    read = tl.dot(q_tile_c1, state_tile_c1_lo, read)
+    read = tl.dot(q_tile_c1, state_tile_c1_hi, read)
     key_c2 = 64 + tl.arange(0, 32)
-    state_tile_c2 = tl.load(state_rows + key_c2[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c2 = tl.load(state_rows + key_c2[:, None], mask=(value < D_V)[None, :], other=0.0)
     state_tile_c2_hi = state_tile_c2.to(tl.bfloat16)
     state_tile_c2_top = state_tile_c2_hi.to(tl.float32)
     state_tile_c2_rest = state_tile_c2 - state_tile_c2_top
@@ -61,11 +61,11 @@ def values(
     state_tile_c2_lo = state_tile_c2_mid.to(tl.bfloat16)
     state_tile_c2_last = (state_tile_c2_rest - state_tile_c2_mid).to(tl.bfloat16)
     q_tile_c2 = tl.load(q_rows + (node * q_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
-    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_last), read)
-    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_lo), read)
-    read = tl.dot(q_tile_c2, tl.trans(state_tile_c2_hi), read)
+    read = tl.dot(q_tile_c2, state_tile_c2_last, read)
+    read = tl.dot(q_tile_c2, state_tile_c2_lo, read)
+    read = tl.dot(q_tile_c2, state_tile_c2_hi, read)
     key_c3 = 96 + tl.arange(0, 32)
-    state_tile_c3 = tl.load(state_rows + key_c3[None, :], mask=(value < D_V)[:, None], other=0.0)
+    state_tile_c3 = tl.load(state_rows + key_c3[:, None], mask=(value < D_V)[None, :], other=0.0)
     state_tile_c3_hi = state_tile_c3.to(tl.bfloat16)
     state_tile_c3_top = state_tile_c3_hi.to(tl.float32)
     state_tile_c3_rest = state_tile_c3 - state_tile_c3_top
@@ -74,9 +74,9 @@ def values(
     state_tile_c3_lo = state_tile_c3_mid.to(tl.bfloat16)
     state_tile_c3_last = (state_tile_c3_rest - state_tile_c3_mid).to(tl.bfloat16)
     q_tile_c3 = tl.load(q_rows + (node * q_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
-    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_last), read)
-    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_lo), read)
-    read = tl.dot(q_tile_c3, tl.trans(state_tile_c3_hi), read)
+    read = tl.dot(q_tile_c3, state_tile_c3_last, read)
+    read = tl.dot(q_tile_c3, state_tile_c3_lo, read)
+    read = tl.dot(q_tile_c3, state_tile_c3_hi, read)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)

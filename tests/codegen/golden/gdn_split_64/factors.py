@@ -1,19 +1,16 @@
 @triton.jit
-def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
+def factors(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals):
     """Once per head: the system of the tree, solved and folded into the readout."""
-    program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
     key_head = head // GROUP
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
-    key = tl.arange(0, B_K)
+    key_c0 = tl.arange(0, B_K)
+    key_c1 = 64 + tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    tl.extra.cuda.gdc_wait()
-    # after the wait: a value program that runs knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
     # beta: gdn.bole:13
     beta_at = rows + head * capacity + first
@@ -32,12 +29,19 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
     c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+    q_tile_c0 = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    q_tile_c1 = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key_c1[None, :], mask=inside[:, None],
         other=0.0)
     k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
-    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
-    gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
-    gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
+    k_tile_c0 = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    k_tile_c1 = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
+    gram_k_k = tl.dot(k_tile_c0, tl.trans(k_tile_c0))
+    gram_k_k = tl.dot(k_tile_c1, tl.trans(k_tile_c1), gram_k_k)
+    gram_q_k = tl.dot(q_tile_c0, tl.trans(k_tile_c0))
+    gram_q_k = tl.dot(q_tile_c1, tl.trans(k_tile_c1), gram_q_k)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_v) < 3.0e38) & (tl.abs(c) < 3.0e38))
@@ -120,5 +124,9 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
     fold_lo = (fold - fold_top).to(tl.bfloat16)
     tl.store(place + cell, fold_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+
+    # all threads have stored: let the value programs of the head go on
+    tl.debug_barrier()
+    tl.atomic_add(signals + program * (1 + VALUE_TILES), 1, sem="release")
 
 

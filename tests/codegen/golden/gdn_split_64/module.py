@@ -65,12 +65,11 @@ Closed form
       scalar gate: the gate factors out of the Gram matrices and of (I + G)^-1
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=split solver=inverse orientation=nodes prefetch=True path_sum=dot
+Schedule: fusion=joined solver=inverse b_k=64 orientation=nodes prefetch=True path_sum=dot
 
 Kernels
     prepare: Before the tree is solved: convolutions along the paths, norms, gates and their sums along the paths.
-    factors: Once per head: the system of the tree, solved and folded into the readout.
-    values: One value tile per program: the state read once, times the folded factors.
+    verify: Factors of the heads by the first programs; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -93,6 +92,7 @@ Names and shapes (N nodes of all requests, B requests)
     slots          int32 [B], -1 for a padding row
     rows           fp32 [8, 32, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, out_row, erase_row
     folded         bf16 [B, 32, 1, 2, 64, 64]: C (I+G)^-1 in pieces
+    signals        int32 [B, 32, 3]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
     c              log-decays in base 2 over the path of a node, itself included, summed in eighths
@@ -116,7 +116,7 @@ VALUE_HEADS = tl.constexpr(32)
 GROUP = tl.constexpr(2)
 D_K = tl.constexpr(128)
 D_V = tl.constexpr(128)
-B_K = tl.constexpr(128)
+B_K = tl.constexpr(64)
 B_V = tl.constexpr(64)
 VALUE_TILES = tl.constexpr(2)
 KEPT_CHANNELS = tl.constexpr(6144)

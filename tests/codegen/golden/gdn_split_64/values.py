@@ -1,7 +1,9 @@
 @triton.jit
-def values(cu_nodes, slots, mixed, state, state_stride, passing, rows, capacity, folded, out, out_stride):
+def values(
+    program, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows, capacity, folded, out,
+    out_stride,
+):
     """One value tile per program: the state read once, times the folded factors."""
-    program = tl.program_id(0)
     value_tile = program % VALUE_TILES
     head = program // VALUE_TILES % VALUE_HEADS
     request = program // (VALUE_TILES * VALUE_HEADS)
@@ -9,34 +11,53 @@ def values(cu_nodes, slots, mixed, state, state_stride, passing, rows, capacity,
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
+    signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
+    launch = tl.load(signals_head + 1 + value_tile) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
-    key = tl.arange(0, B_K)
+    key_c0 = tl.arange(0, B_K)
+    key_c1 = 64 + tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
     v_rows = mixed + first * KEPT_CHANNELS + 2048 + head * D_V
     v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0)
-    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[None, :] * D_K
+    state_tile_c0 = tl.load(state_rows + key_c0[:, None])
+    state_tile_c1 = tl.load(state_rows + key_c1[:, None])
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
-    q_tile = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key[None, :], mask=inside[:, None],
+    q_tile_c0 = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    q_tile_c1 = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key_c1[None, :], mask=inside[:, None],
         other=0.0)
     k_rows = mixed + first * KEPT_CHANNELS + key_head * D_K
-    k_tile = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k_tile_c0 = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key_c0[None, :], mask=inside[:, None],
+        other=0.0)
+    k_tile_c1 = tl.load(k_rows + (node * KEPT_CHANNELS)[:, None] + key_c1[None, :], mask=inside[:, None],
+        other=0.0)
 
     # products with the committed state, before any row scalar is needed
-    state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+    state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
-    state_tile_hi = state_tile_top.to(tl.bfloat16)
-    state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(k_tile, tl.trans(state_tile_lo))
-    state_dot_k = tl.dot(k_tile, tl.trans(state_tile_hi), state_dot_k)
-    state_dot_q = tl.dot(q_tile, tl.trans(state_tile_lo))
-    state_dot_q = tl.dot(q_tile, tl.trans(state_tile_hi), state_dot_q)
+    state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)
+    state_tile_c0_lo = (state_tile_c0 - state_tile_c0_top).to(tl.bfloat16)
+    state_tile_c1_top = ((state_tile_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
+        bitcast=True)
+    state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
+    state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
+    state_dot_k = tl.dot(k_tile_c0, state_tile_c0_lo)
+    state_dot_k = tl.dot(k_tile_c0, state_tile_c0_hi, state_dot_k)
+    state_dot_k = tl.dot(k_tile_c1, state_tile_c1_lo, state_dot_k)
+    state_dot_k = tl.dot(k_tile_c1, state_tile_c1_hi, state_dot_k)
+    state_dot_q = tl.dot(q_tile_c0, state_tile_c0_lo)
+    state_dot_q = tl.dot(q_tile_c0, state_tile_c0_hi, state_dot_q)
+    state_dot_q = tl.dot(q_tile_c1, state_tile_c1_lo, state_dot_q)
+    state_dot_q = tl.dot(q_tile_c1, state_tile_c1_hi, state_dot_q)
 
-    # what follows reads results of the factors kernel
-    tl.extra.cuda.gdc_wait()
+    # what follows reads results of the factors of this head
+    while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
+        pass
+    tl.store(signals_head + 1 + value_tile, launch)
     out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first

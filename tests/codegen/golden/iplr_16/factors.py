@@ -1,8 +1,9 @@
 @triton.jit
-def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, folded):
+def factors(
+    program, cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, folded,
+    signals,
+):
     """Once per head: the system of the tree, solved and folded into the readout."""
-    tl.extra.cuda.gdc_wait()
-    program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
     key_head = head
@@ -12,8 +13,6 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    # after the wait: a value program that runs knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
@@ -134,5 +133,9 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
     tl.store(place + 2 * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_hi)
     tl.store(place + 3 * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
+
+    # all threads have stored: let the value programs of the head go on
+    tl.debug_barrier()
+    tl.atomic_add(signals + program * (1 + VALUE_TILES), 1, sem="release")
 
 

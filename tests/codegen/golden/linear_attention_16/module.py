@@ -37,12 +37,10 @@ Closed form
       no decay
 
 Tree: at most 16 nodes, depth 4
-Schedule: fusion=split solver=inverse b_v=16 b_k=64 node_block=16 gates=inline warps=1 factor_warps=2
-    prefetch=True
+Schedule: fusion=joined solver=inverse b_k=64 node_block=16 gates=inline factor_warps=2 prefetch=True
 
 Kernels
-    factors: Once per head: the system of the tree, solved and folded into the readout.
-    values: One value tile per program: the state read once, times the folded factors.
+    verify: Factors of the heads by the first programs; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -56,6 +54,7 @@ Names and shapes (N nodes of all requests, B requests)
     slots          int32 [B], -1 for a padding row
     rows           fp32 [4, 4, capacity]: guard_q, guard_k, guard_v, out_row
     folded         bf16 [B, 4, 1, 2, 16, 16]: C (I+G)^-1 in pieces
+    signals        int32 [B, 4, 2]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 4, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     guard_x        sum of squares of a vector x, to notice entries that are not finite
@@ -73,7 +72,7 @@ VALUE_HEADS = tl.constexpr(4)
 D_K = tl.constexpr(64)
 D_V = tl.constexpr(64)
 B_K = tl.constexpr(64)
-B_V = tl.constexpr(16)
-VALUE_TILES = tl.constexpr(4)
+B_V = tl.constexpr(64)
+VALUE_TILES = tl.constexpr(1)
 
 
