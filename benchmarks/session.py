@@ -95,48 +95,38 @@ def _workers() -> tuple[str, ...]:
 
 
 SUMS = "path_sum=dot,factor_warps=4,orientation=nodes,b_k=64"
+SPLIT = "fusion=split,lead=0"
+TURNS = "fusion=joined,lead=256"
 CONTENDERS = tuple(
     f"{name}@{row}{fields and ':' + fields}"
     for name, row, choices in (
-        (
-            "gated_delta_rule",
-            "1x16x5",
-            ("", "fusion=joined,warps=2", "fusion=joined,warps=2,b_v=32"),
-        ),
-        ("gated_delta_rule", "1x64x8", ("", "b_k=32,stages=4")),
-        (
-            "gated_delta_rule",
-            "16x32x8",
-            (
-                "",
-                "prefetch=True",
-                "b_k=32,stages=4",
-                "factor_heads=2",
-                "factor_heads=2,factor_warps=4",
-            ),
-        ),
+        ("gated_delta_rule", "1x16x5", ("", "b_v=32,warps=2", f"{SPLIT},b_v=16,warps=1")),
+        ("gated_delta_rule", "1x64x8", ("", "b_k=128", f"{SPLIT},b_k=128", "b_k=32,stages=4")),
+        ("gated_delta_rule", "16x16x5", ("", "fusion=joined,lead=512", "b_v=16,warps=1")),
+        ("gated_delta_rule", "16x32x8", ("", "gates=inline", f"{TURNS},gates=inline")),
         (
             "gated_delta_rule",
             "16x64x8",
             (
                 "",
-                "factor_registers=168",
-                "prefetch=True",
-                "b_k=32,stages=3",
-                "b_k=32,stages=4",
-                "b_k=32,stages=4,factor_registers=168",
-                "b_k=64,stages=3",
-                "factor_heads=2",
-                "factor_heads=2,factor_warps=8",
-                "order=heads",
-                "pdl=False",
+                "lead=0",
+                "lead=256",
+                "lead=384",
+                "gates=prepare",
+                "b_v=128,registers=0",
+                f"{SPLIT},gates=prepare",
+                f"{SPLIT},gates=prepare,order=heads",
+                f"{SPLIT},gates=prepare,pdl=False",
+                f"{SPLIT},gates=prepare,b_k=32,stages=4",
+                f"{SPLIT},gates=prepare,factor_heads=2",
+                f"{SPLIT},gates=inline,factor_heads=2",
             ),
-        ),
-        ("gdn", "1x64x8", ("", "b_k=32,stages=4")),
-        ("gdn", "16x64x8", ("", "prefetch=True", "b_k=32,stages=4", "factor_heads=2")),
+        ),  # fmt: skip
+        ("gdn", "1x64x8", ("", f"{SPLIT},b_k=128")),
+        ("gdn", "16x64x8", ("", SPLIT)),
         ("kda", "1x64x8", ("", SUMS)),
-        ("kda", "16x64x8", ("", SUMS)),
-        ("gla", "16x64x8", ("", SUMS)),
+        ("kda", "16x64x8", ("", "registers=128", "path_sum=select,factor_warps=8,b_k=32")),
+        ("gla", "16x64x8", ("", "path_sum=select,factor_warps=8,b_k=32")),
         ("gated_delta_product", "16x64x8", ("", "b_k=32,stages=4")),
     )
     for fields in choices

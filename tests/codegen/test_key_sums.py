@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import boleir
+from boleir.codegen.defaults import default_schedule
 from boleir.codegen.interface import interface_of
 from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offers import offered_schedules
@@ -196,21 +197,24 @@ def test_kernels_compile_without_a_gpu(name: str, where: str, pool: CompilePool)
 
 
 def test_tuners_try_sums_where_registers_allow() -> None:
-    """For every recurrence the offer is a schedule that kernels exist for."""
+    """For every recurrence the offer is a schedule that kernels exist for. Many requests take sums
+    by default."""
     for name, offers in (("kda", 1), ("gla", 1), ("rwkv6", 1), ("rwkv7", 0), ("gdn", 0)):
         plan = make_plan(derive(boleir.load(name)).normal, 128, 128, 16, 32)
         shapes = Shapes(16, 32, 128, 128, 64, 8)
-        found = offered_schedules(plan, shapes, 16)
+        many = default_schedule(plan, shapes, 16)
+        assert (plan.key_decay is not None and many.path_sum == "dot") == bool(offers), name
+        found = offered_schedules(plan, shapes, 1)
         made = [lower(boleir.load(name), shapes, schedule=schedule) for schedule in found]
         assert sum(one.context.key_sums for one in made) == offers, name
         assert all(one.context.key_sums for one in made) or name == "gdn"  # which loops over keys
 
 
-def test_the_offer_spills_nothing(pool: CompilePool) -> None:
+def test_the_default_spills_nothing(pool: CompilePool) -> None:
     """Two programs of a head's factors share a multiprocessor, and three value tiles."""
     kda, shapes = boleir.load("kda"), Shapes(16, 32, 128, 128, 64, 8)
     plan = make_plan(derive(kda).normal, 128, 128, 16, 32)
-    (schedule,) = offered_schedules(plan, shapes, 16)
+    schedule = default_schedule(plan, shapes, 16)
     made = lower(kda, shapes, schedule=schedule, target=target("sm_90"))
     for spec in made.specs():
         if spec.name in ("factors", "values"):

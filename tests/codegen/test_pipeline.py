@@ -15,6 +15,7 @@ from boleir.codegen.schedule import Schedule
 from boleir.codegen.targets import target
 
 QWEN = Shapes(16, 32, 128, 128, 64, 8)
+SPLIT = {"fusion": "split", "solver": "inverse"}
 
 
 def made(name: str, shapes: Shapes = QWEN, on: str = "sm_90", **fields: object) -> Lowered:
@@ -29,7 +30,9 @@ def test_every_step_is_shown_in_order() -> None:
 
 
 def test_kernels_come_in_launch_order() -> None:
-    assert [k.name for k in made("gdn").kernels] == ["prepare", "factors", "values", "commit"]
+    split = made("gdn", **SPLIT)
+    assert [k.name for k in split.kernels] == ["prepare", "factors", "values", "commit"]
+    assert [k.name for k in made("gdn").kernels] == ["prepare", "verify", "commit"]
     small = Shapes(16, 32, 128, 128, 16, 5)
     assert [k.name for k in made("gdn", small).kernels] == ["prepare", "verify", "commit"]
     inline = made("gated_delta_rule", small, b_v=32, node_block=16, gates="inline")
@@ -39,7 +42,7 @@ def test_kernels_come_in_launch_order() -> None:
 
 
 def test_programs_of_a_launch() -> None:
-    lowered = made("gdn")
+    lowered = made("gdn", **SPLIT)
     grids = {k.name: evaluate_grid(k.grid, {"batch": 3, "layers": 2})[0] for k in lowered.kernels}
     tiles = -(-128 // lowered.schedule.b_v)
     assert grids["factors"] == 32 * 3

@@ -176,7 +176,7 @@ def schedule_of(variant: Variant) -> dict[str, Any] | None:
     dims = (s.d_k, s.d_v, s.key_heads, s.value_heads)
     plan = make_plan(derive(boleir.load(variant.recurrence)).normal, *dims)
     sizes = Shapes(s.key_heads, s.value_heads, s.d_k, s.d_v, variant.nodes, variant.depth)
-    return offered_schedules(plan, sizes, variant.batch)[0].to_json()
+    return offered_schedules(plan, sizes)[0].to_json()
 
 
 def harness(variant: Variant) -> Harness:
