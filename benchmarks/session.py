@@ -121,7 +121,7 @@ CONTENDERS = tuple(
                 f"{SPLIT},gates=prepare,factor_heads=2",
                 f"{SPLIT},gates=inline,factor_heads=2",
             ),
-        ),  # fmt: skip
+        ),
         ("gdn", "1x64x8", ("", f"{SPLIT},b_k=128")),
         ("gdn", "16x64x8", ("", SPLIT)),
         ("kda", "1x64x8", ("", SUMS)),
