@@ -122,6 +122,7 @@ CONTENDERS = tuple(
                 f"{SPLIT},gates=inline,factor_heads=2",
             ),
         ),
+        ("gdn", "16x16x5", ("", "commit=factors", "commit=factors16")),
         ("gdn", "1x64x8", ("", f"{SPLIT},b_k=128")),
         ("gdn", "16x64x8", ("", SPLIT)),
         ("kda", "1x64x8", ("", SUMS)),

@@ -85,8 +85,9 @@ class Interface:
     signals: int
     """Int32 counters per request with which programs of one launch wait for others; 0 for none."""
     unknowns: int
-    """Float32 planes of unknowns [unknowns, nodes, value_heads * unknown_width]; 0 when they stay
-    in registers."""
+    """Planes of unknowns [unknowns, nodes, value_heads * unknown_width]; 0 when they stay in
+    registers."""
+    unknown_dtype: str
     unknown_width: int
     """Channels of the unknowns per head: d_v, or d_k where updates act from the right."""
     recorded: tuple[str, ...]
@@ -182,6 +183,7 @@ def interface_of(lowered: Lowered) -> Interface:
         **_walked(lowered),
         signals=signals(context),
         unknowns=len(plan.pairs) if context.keeps_unknowns else 0,
+        unknown_dtype=names[context.unknown_dtype],
         unknown_width=shapes.width(plan.unknown),
         **_deferred(lowered),
         table=tuple(map(str, table_columns(context))),

@@ -193,7 +193,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
 _RESERVED = frozenset(
     """
     RECORDED channels pending recorded recorded_stride steps tokens value_head
-    B_K B_V COLUMNS D_K D_V GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
+    B_K B_V COLUMNS D_K D_V FACTOR_HEADS GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
     PASSING_CHANNELS PATH VALUE_HEADS VALUE_TILES tl triton accepted ancestors batch capacity
     conv_weight cu_nodes decayed depths folded mixed near out out_stride passing precise_exp
     products rows signals slots state state_stride table target_slots track_nodes track_slots
@@ -204,9 +204,9 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    anchored beyond c_eighths far grown key_step key_sums leaving path_mask reach shrunk walked
-    count_at entries minus_h node_there position rows_again start_position state_row tile_at
-    tile_key waiting
+    anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask reach
+    shrunk walked count_at entries member minus_h node_there position rows_again start_position
+    state_row tile_at tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell
     channel channel_tile column count current decay decay_above decay_reached deepest depth
     earlier end entry erase erase_row erased exists finite first fold g g_eighths g_path

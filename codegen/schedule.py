@@ -23,7 +23,7 @@ SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
-COMMITS = ("replay", "factors", "deferred")
+COMMITS = ("replay", "factors", "factors16", "deferred")
 PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
 
@@ -49,6 +49,10 @@ UNIT = {"fp32": 2.0**-17, "tf32": 2.0**-11, "bf16": 2.0**-8, "ieee": 2.0**-24}
 class InvalidSchedule(ScheduleError):
     """A schedule outside the space, or impossible for this recurrence or shape; the field is
     named."""
+
+
+STORED_ERROR = 2.0**-9
+"""Round-off of unknowns that are stored in bfloat16, which only the committed state sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,9 @@ class Schedule:
     tensor cores."""
     commit: str = "replay"
     """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the
-    commit sums it up; `deferred`: the commit records the path's tokens, the next verification walks
-    them where it reads the state."""
+    commit sums it up; `factors16`: the same in bfloat16, with an error of the committed state of up
+    to `STORED_ERROR` of what the path has written; `deferred`: the commit records the path's
+    tokens, the next verification walks them where it reads the state."""
     warps: int = 4
     stages: int = 1
     """More than one: loops keep so many loads ahead, in shared memory. Split and joined kernels of
@@ -132,6 +137,11 @@ class Schedule:
         if unknown:
             raise InvalidSchedule(f"unknown schedule field {sorted(unknown)[0]!r}")
         return cls(**values)
+
+    @property
+    def stores_unknowns(self) -> bool:
+        """Whether verification stores U for the commit."""
+        return self.commit in ("factors", "factors16")
 
     @property
     def folds(self) -> bool:
@@ -336,6 +346,12 @@ def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
             f"{shapes.max_nodes} nodes in blocks of {schedule.node_block} are walked in a loop, "
             "which reads row scalars back: gates must be prepare"
         )
+    if schedule.commit == "factors16" and looped(schedule, shapes):
+        raise InvalidSchedule(
+            f"commit factors16: {shapes.max_nodes} nodes in blocks of {schedule.node_block} are "
+            "walked in a loop, whose outputs would see the rounding of the stored unknowns",
+            mend="commit factors",
+        )
 
 
 def _check_key_loop(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
@@ -427,7 +443,7 @@ def _check_shared(schedule: Schedule, plan: Plan) -> None:
 
 def _check_folding(schedule: Schedule) -> None:
     fusion = schedule.fusion
-    if schedule.commit == "factors":
+    if schedule.stores_unknowns:
         raise InvalidSchedule(
             f"{fusion} folds the solve into the readout and has no U to store: commit must be "
             "replay or deferred"

@@ -31,8 +31,8 @@ class Scratch(NamedTuple):
     d_k] and products, float32 [planes, value_heads, nodes, columns] (decays, key vectors times
     those of their paths, products of each node with its ancestors, where key channels decay apart);
     signals, int32 (launches that left factors, and those whose factors were used: only kernels may
-    write them); unknowns, float32 [pairs, nodes, value_heads * d_v, or d_k where updates act from
-    the right].
+    write them); unknowns, float32 or bfloat16 [pairs, nodes, value_heads * d_v, or d_k where
+    updates act from the right].
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -88,7 +88,8 @@ class Workspace:
     def _unknowns(self) -> tuple[torch.Tensor, ...]:
         face = self.face
         width = face.value_heads * face.unknown_width
-        return (self._buffer(face.unknowns, self.max_total_nodes, width),)
+        dtype = face.unknown_dtype
+        return (self._buffer(face.unknowns, self.max_total_nodes, width, dtype=dtype),)
 
     def _handed_on(self) -> tuple[torch.Tensor, ...]:
         """What only the kernels of one layer hand to each other, in the order of `Scratch`."""

@@ -110,7 +110,7 @@ class _Commit:
         for parameter in c.plan.parameters:
             self.token.parameter(parameter)
         if "unknowns" in columns:
-            pointer(c, w, "unknowns", "fp32")
+            pointer(c, w, "unknowns", c.unknown_dtype)
 
     def _walk(self) -> None:
         """The loop over the path; the rows of the next node are on their way while a node is worked

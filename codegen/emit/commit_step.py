@@ -82,9 +82,11 @@ class Step:
         if self.stored:
             plane = f"({p} * {w.arg('capacity', 'i64')} + row)" if p else "row"
             at = f"{plane} * (VALUE_HEADS * D_V) + head * D_V + value"
-            first = pointer(self.context, w, "unknowns", "fp32")
+            dtype = self.context.unknown_dtype
+            first = pointer(self.context, w, "unknowns", dtype)
             mask = "" if self.tile.exact(Kind.VALUE) else ", mask=value < D_V, other=0.0"
-            return token.row(name, f"tl.load({first} + {at}{mask})")
+            now = token.row(name, f"tl.load({first} + {at}{mask})")
+            return now if dtype == "fp32" else w.let(name, f"{now}.to(tl.float32)")
         w.origin(name, unknown_place(plan.form, p))
         factors = token.scalars(pair.erase)
         seen = self._along(token.live(pair.erase.base))

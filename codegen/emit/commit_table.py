@@ -17,7 +17,7 @@ def table_columns(context: Context) -> tuple[str, ...]:
     columns += [x.name for x in plan.parameters]
     columns += [m.source.name for m in plan.mixed if m.source.name not in columns]
     columns += ["window"] if plan.mixed else []
-    if context.schedule.commit == "factors" and plan.pairs:
+    if context.schedule.stores_unknowns and plan.pairs:
         columns.append("unknowns")
     if context.schedule.commit == "deferred":
         columns += ["recorded", "pending"]

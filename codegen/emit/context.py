@@ -108,8 +108,13 @@ class Context:
     @property
     def keeps_unknowns(self) -> bool:
         """Whether verification stores the unknowns: for the commit, or for its own later blocks."""
-        kept = self.schedule.fusion == "staged" or self.schedule.commit == "factors"
+        kept = self.schedule.fusion == "staged" or self.schedule.stores_unknowns
         return bool(self.plan.pairs) and (self.looped or kept)
+
+    @property
+    def unknown_dtype(self) -> str:
+        """Triton's name of the format that they are stored in."""
+        return "bf16" if self.schedule.commit == "factors16" else "fp32"
 
     @property
     def watches_values(self) -> bool:

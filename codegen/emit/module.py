@@ -132,7 +132,8 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("signals", _signals(context)),
         (
             "unknowns",
-            f"fp32 [{len(plan.pairs)}, capacity, {heads * shapes.width(plan.unknown)}]: U",
+            f"{context.unknown_dtype} "
+            f"[{len(plan.pairs)}, capacity, {heads * shapes.width(plan.unknown)}]: U",
         ),
         ("recorded", _recorded(context)),
         ("pending", f"int32 [slots, {pending_counts(context)}], recorded tokens left to walk"),

@@ -85,12 +85,13 @@ def store_output(tiles: Tiles, b: int, out: str) -> None:
 
 
 def unknowns_at(tiles: Tiles, p: int, b: int) -> str:
-    """Addresses of the unknowns of pair `p` and block `b`, float32 [pairs, nodes, heads * d_v]."""
+    """Addresses of the unknowns of pair `p` and block `b`, [pairs, nodes, heads * d_v]."""
     w, node = tiles.writer, tiles.context.block("node", b)
     key = ("unknown_rows", p)
     if key not in w.memo:
         plane = f"({p} * {w.arg('capacity', 'i64')} + first)" if p else "first"
-        at = f"{w.arg('unknowns', '*fp32')} + {plane} * (VALUE_HEADS * D_V) + head * D_V"
+        unknowns = w.arg("unknowns", "*" + tiles.context.unknown_dtype)
+        at = f"{unknowns} + {plane} * (VALUE_HEADS * D_V) + head * D_V"
         w.memo[key] = w.temp(at, f"u{p or ''}_rows")
     row = tiles.across(f"{node} * (VALUE_HEADS * D_V)")
     return f"{w.memo[key]} + {row} + {tiles.along('value')}"

@@ -245,10 +245,9 @@ class Fused:
         names = self.solver.solve(b, right, self._own_system(b))
         for p, name in enumerate(names):
             if c.keeps_unknowns:
-                w.line(
-                    f"tl.store({unknowns_at(self.tiles, p, b)}, {name}, "
-                    f"mask={self.tiles.value_mask(b)})"
-                )
+                at, mask = unknowns_at(self.tiles, p, b), self.tiles.value_mask(b)
+                stored = name if c.unknown_dtype == "fp32" else f"{name}.to(tl.bfloat16)"
+                w.line(f"tl.store({at}, {stored}, mask={mask})")
             self.unknown[p, b] = name
             self.solved[p, b] = self.precision.pieces(w, name)
 

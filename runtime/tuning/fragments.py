@@ -133,7 +133,8 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),
     "orientation": choice(ORIENTATIONS, _free),
     "stages": powers(1, 4, 1, _loops),
-    "commit": choice(("replay", "factors"), _fused),  # to defer them is for callers to decide
+    # to defer commits, or to round what they read, is for callers to decide
+    "commit": choice(("replay", "factors"), _fused),
     "factor_warps": powers(1, 8, 4, _several),
     "factor_registers": choice((0, 168), _several),
     "prefetch": flag(False, _folds),

@@ -135,8 +135,9 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     solve, steps = _solve(schedule, plan, shapes)
     pairs = max(1, len(plan.pairs))
     readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
-    unknowns = 2 * 4 * batch * shapes.max_nodes * shapes.value_heads * shapes.d_v
-    stored = unknowns if schedule.commit == "factors" else 0  # written now, read by the commit
+    unknowns = 2 * batch * shapes.max_nodes * shapes.value_heads * shapes.d_v
+    # written now, read by the commit
+    stored = unknowns * {"factors": 4, "factors16": 2}.get(schedule.commit, 0)
     earlier = count * (count - 1) / 2 * (_grams(schedule, plan, shapes) + (1 + pairs) * readout)
     operations = count * (products + _grams(schedule, plan, shapes) + solve + readout) + earlier
     read = tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True)

@@ -103,6 +103,8 @@ def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None
         ),
         ({"node_block": 32, "gates": "inline"}, "gates must be prepare"),
         ({"fusion": "split", "solver": "inverse", "commit": "factors"}, "commit must be replay"),
+        ({"fusion": "split", "solver": "inverse", "commit": "factors16"}, "has no U to store"),
+        ({"node_block": 16, "commit": "factors16"}, "commit factors16: 40 nodes in blocks of 16"),
         ({"fusion": "staged", "commit": "deferred"}, "staged is for updates from the right"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
         ({"lead": -1}, "lead must be 0 or more"),

@@ -79,6 +79,9 @@ class Trial:
         self.parents = [tuple(request["parents"]) for request in self.requests]
         self.slots = [request["slot"] for request in self.requests]
         self.precision = case["schedule"]["precision"]
+        rounded = case["schedule"]["commit"] == "factors16"
+        self.stored = "bf16" if rounded else self.precision
+        """The precision of committed states."""
 
     def run(self) -> list[str]:
         """All checks."""
@@ -144,9 +147,10 @@ class Trial:
             self.faults.append(f"convolved inputs are off by {error:.1f} roundings")
 
     def _compare(self, b: int, request: Sample, batch: Batch, rows: Any) -> None:
-        walk, moved = self._walks(batch, b)
+        walk, moved = self._walks(batch, b, self.precision)
         fit = self._comparable(request, [walk, *moved])
-        allowed = self._allowed(walk.output, [m.output for m in moved], self.case["out_dtype"])
+        outputs, dtype = [m.output for m in moved], self.case["out_dtype"]
+        allowed = self._allowed(walk.output, outputs, dtype, self.precision)
         error = np.linalg.norm(rows - walk.output, axis=-1)
         wrong = ~(error <= allowed) & fit[:, None]
         if wrong.any():
@@ -157,7 +161,7 @@ class Trial:
                 f"{size:.2e}, allowed {allowed[node, head]:.2e}; {int(wrong.sum())} such"
             )
 
-    def _walks(self, batch: Batch, b: int) -> tuple[Walk, list[Walk]]:
+    def _walks(self, batch: Batch, b: int, precision: str) -> tuple[Walk, list[Walk]]:
         """The walk of a request, and walks of inputs that are slightly off."""
         request, made = batch.samples[b], self.made
         assert request is not None
@@ -165,21 +169,25 @@ class Trial:
         stored = None if mixed is None else made.stored(mixed)
         moved = []
         for _ in range(3):
-            arguments = {k: self._moved(x) for k, x in request.arguments.items()}
+            arguments = {k: self._moved(x, precision) for k, x in request.arguments.items()}
             arguments["parents"] = request.parents
-            held = None if stored is None else {e: self._moved(x) for e, x in stored.items()}
+            held = (
+                None
+                if stored is None
+                else {e: self._moved(x, precision) for e, x in stored.items()}
+            )
             moved.append(sequential(made.recurrence, **arguments, stored=held))
         return made.walk(batch, b), moved
 
-    def _moved(self, values: Any) -> Any:
+    def _moved(self, values: Any, precision: str) -> Any:
         if isinstance(values, dict):
-            return {name: self._moved(x) for name, x in values.items()}
+            return {name: self._moved(x, precision) for name, x in values.items()}
         values = np.asarray(values, dtype=np.float64)
-        return values * (1 + UNIT[self.precision] * self.rng.normal(size=values.shape))
+        return values * (1 + UNIT[precision] * self.rng.normal(size=values.shape))
 
-    def _allowed(self, reference: Any, moved: list[Any], dtype: str) -> Any:
+    def _allowed(self, reference: Any, moved: list[Any], dtype: str, precision: str) -> Any:
         """Largest distance from `reference` along its last axis (or axes, flattened)."""
-        limit = LIMIT[self.precision] + torch.finfo(getattr(torch, dtype)).eps
+        limit = LIMIT[precision] + torch.finfo(getattr(torch, dtype)).eps
         if self.case["schedule"]["solver"] == "product":
             limit += 8 * product_error(self.precision, self.case["depth"])
         size = np.linalg.norm(reference, axis=-1)
@@ -311,12 +319,12 @@ class Trial:
         """State and window of a slot that was written; from here on they are as they should be."""
         request = batch.samples[b]
         assert request is not None
-        walk, moved = self._walks(batch, b)
+        walk, moved = self._walks(batch, b, self.stored)
         expected = walk.states[node]
         found = batch.pool.state[slot].double().numpy().transpose(0, 2, 1)
         flat = [x.reshape(len(x), -1) for x in (found, expected, *(m.states[node] for m in moved))]
         dtype = self.case["state_dtype"]
-        allowed = self._allowed(flat[1], flat[2:], dtype)
+        allowed = self._allowed(flat[1], flat[2:], dtype, self.stored)
         error = np.linalg.norm(flat[0] - flat[1], axis=-1)
         path = path_of(request.parents, node)
         highest = max(float(np.abs(w.states[n]).max()) for w in (walk, *moved) for n in path)
