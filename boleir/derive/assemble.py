@@ -68,6 +68,7 @@ class _Assembly(Readouts):
         found = [self._readout(output, pairs, writes) for output in given.outputs]
         watched = list(dict.fromkeys(read for _, reads in found for read in reads))
         pairs += [RawPair(-1 - n, ZERO, read, ZERO, {}) for n, read in enumerate(watched)]
+        readouts = [_with_watched(readout, reads, watched) for readout, reads in found]
         first = NormalForm(
             recurrence=given,
             side=self.side.name,
@@ -78,15 +79,17 @@ class _Assembly(Readouts):
                 Write(self.canon.expr(w), self.canon.expr(self.definitions[r].free))
                 for r, w in writes
             ),
-            readout=_with_watched(*found[0], watched),
+            readout=readouts[0],
+            further=tuple(readouts[1:]),
         )
         more = (
             replace(
                 first,
                 recurrence=replace(given.with_output(n), inputs=given.inputs),
-                readout=_with_watched(readout, reads, watched),
+                readout=readout,
+                further=(),
             )
-            for n, (readout, reads) in enumerate(found[1:], 1)
+            for n, readout in enumerate(readouts[1:], 1)
         )
         return (first, *more)
 

@@ -90,6 +90,13 @@ class NormalForm:
     pairs: tuple[Pair, ...]
     writes: tuple[Write, ...]
     readout: Readout
+    further: tuple[Readout, ...] = ()
+    """How the other outputs of the recurrence read, where this form is that of the first."""
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        """One for each output of the recurrence, in order."""
+        return (self.readout, *self.further)
 
     @property
     def micro_steps(self) -> int:

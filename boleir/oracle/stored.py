@@ -21,7 +21,7 @@ def stored_expressions(recurrence: Recurrence) -> dict[str, Expr]:
     from boleir.derive.derive import derive
 
     tops = convolved_parts(derive(recurrence).normal)
-    nodes = [x for x in walk(recurrence.update, recurrence.output) if isinstance(x, Conv)]
+    nodes = [x for x in walk(recurrence.update, *recurrence.outputs) if isinstance(x, Conv)]
     return {str(x.arg.name): tops[x.key] for x in nodes if isinstance(x.arg, Input)}
 
 
@@ -29,7 +29,7 @@ def convolved_parts(form: NormalForm) -> dict[int, Expr]:
     """What is stored of each convolution, by its key: with the elementwise functions above it that
     all its uses share, in the recurrence as written and in its normal form."""
     recurrence = form.recurrence
-    roots = [recurrence.update, recurrence.output, *_parts(form)]
+    roots = [recurrence.update, *recurrence.outputs, *_parts(form)]
     users: dict[int, dict[int, Expr | None]] = {}
     for root in roots:
         users.setdefault(root.key, {})[-1] = None
@@ -57,11 +57,11 @@ def _only_function(users: dict[int, Expr | None]) -> Expr | None:
 
 def _parts(form: NormalForm) -> list[Expr]:
     """All expressions that kernels are made of."""
-    readout = form.readout
-    parts: list[Expr | None] = [form.log_decay, readout.query.vector]
+    parts: list[Expr | None] = [form.log_decay, *(x.query.vector for x in form.readouts)]
     if form.decay.kind is not Kind.HEAD:
         parts.append(form.decay)  # channels take the decay itself, heads its logarithm alone
-    parts += [*readout.pairs, *readout.writes, readout.direct, readout.gain]
+    for readout in form.readouts:
+        parts += [*readout.pairs, *readout.writes, readout.direct, readout.gain]
     for pair in form.pairs:
         parts += [pair.write, pair.erase.vector, pair.target, pair.gain, *pair.coupling]
     for write in form.writes:
