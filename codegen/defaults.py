@@ -34,13 +34,16 @@ def default_schedule(
     tiles take turns; fewer take split launches. More than 32 nodes stand on rows, so that outputs
     lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
-    summed where a block of 64 nodes has registers for it and requests are many, else walked. Where
-    warps multiply alone, their operands take the registers of a whole state tile, so that it comes
-    in chunks: by counts of instructions and spills, no such GPU has been measured.
+    summed where a block of 64 nodes has registers for it and requests are many, else walked. Tiles
+    of a second output need more registers, those of a third would spill under any cap. Where warps
+    multiply alone, their operands take the registers of a whole state tile, so that it comes in
+    chunks. These last two by counts of instructions and spills: no GPU has measured them.
     """
     found = _default_schedule(plan, shapes, batch)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
+    if len(plan.readouts) > 1 and found.registers:
+        found = replace(found, registers=168 if len(plan.readouts) == 2 else 0)
     if target is not None and target.backend == "cuda" and not target.wide_products:
         if found.lead:  # few registers for value tiles, but not for what they wait for
             found = replace(found, fusion="split", gates="prepare", lead=0)

@@ -62,6 +62,8 @@ class Interface:
     dtype: str
     """Format of token inputs and convolution windows, in torch's words."""
     state_dtype: str
+    outputs: tuple[str, ...]
+    """Names of the pointers to the outputs, in order; all [nodes, value_heads, d_v]."""
     out_dtype: str
     conv_channels: int
     """Channels of the convolution window; 0 without a convolution."""
@@ -130,7 +132,8 @@ class Interface:
             parsed: dict[str, Any] = dict(values)
             for name in ("inputs", "parameters"):
                 parsed[name] = tuple(Operand(**item) for item in parsed[name])
-            for name in ("convolved", "kept", "recorded", "table", "stages", "aligned"):
+            listed = ("convolved", "kept", "outputs", "recorded", "table", "stages", "aligned")
+            for name in listed:
                 parsed[name] = tuple(parsed[name])
             if parsed["parents"] is not None:
                 parsed["parents"] = tuple(parsed["parents"])
@@ -172,6 +175,7 @@ def interface_of(lowered: Lowered) -> Interface:
         parents=shapes.parents,
         dtype=shapes.dtype,
         state_dtype=shapes.state_dtype,
+        outputs=tuple(readout.pointer for readout in plan.readouts),
         out_dtype=names[_format(lowered, "out") or "fp32"],
         conv_channels=plan.conv_channels,
         conv_width=plan.conv_width,

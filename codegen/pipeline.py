@@ -77,8 +77,9 @@ class Lowered:
         shapes = self.shapes
         vectors = [x for x in self.recurrence.tokens if x.kind is not Kind.HEAD]
         rows = {x.name: shapes.channels(x) for x in vectors}
-        rows["out"] = shapes.value_heads * shapes.d_v
-        rows["state"] = rows["out"] * shapes.d_k
+        out = shapes.value_heads * shapes.d_v
+        rows |= {readout.pointer: out for readout in self.plan.readouts}
+        rows["state"] = out * shapes.d_k
         rows["recorded"] = recorded_channels(self.context)
         return frozenset(f"{name}_stride" for name, size in rows.items() if size % 16 == 0)
 

@@ -108,6 +108,47 @@ class WritePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How one output reads states and what its node writes; see
+    `boleir.derive.normal_form.Readout`."""
+
+    number: int
+    """Which output it is, counted from 0."""
+    output: Expr
+    """The output as it was written."""
+    query: Operand
+    after_decay: bool
+    inclusive: bool
+    """It reads the new state: C is the inclusive Gram. Otherwise `own_pairs`/`own_writes` give its
+    diagonal."""
+    own_pairs: tuple[str | None, ...]
+    own_writes: tuple[str | None, ...]
+    direct: Expr | None
+    gain: Expr | None
+    """VALUE, or HEAD where updates act from the right: no query takes it in there."""
+
+    @property
+    def mark(self) -> str:
+        """What names of its tiles end in: nothing for the first output."""
+        return f"_o{self.number + 1}" if self.number else ""
+
+    @property
+    def pointer(self) -> str:
+        """Name of the pointer to the output."""
+        return output_pointer(self.number)
+
+    @property
+    def own(self) -> tuple[str | None, ...]:
+        """Weights of what the node itself writes: unknowns of pairs, then values."""
+        return (*self.own_pairs, *self.own_writes)
+
+
+def output_pointer(number: int) -> str:
+    """Name of the pointer to an output of that number."""
+    return f"out_{number + 1}" if number else "out"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything emission needs to know about a recurrence, apart from schedule and shapes."""
 
@@ -134,16 +175,8 @@ class Plan:
     """The logarithm of `key_decay` or `value_decay` where it decays channels of the unknowns."""
     pairs: tuple[PairPlan, ...]
     writes: tuple[WritePlan, ...]
-    query: Operand
-    query_after_decay: bool
-    inclusive: bool
-    """The output reads the new state: C is the inclusive Gram. Otherwise `own_pairs`/`own_writes`
-    give its diagonal."""
-    own_pairs: tuple[str | None, ...]
-    own_writes: tuple[str | None, ...]
-    direct: Expr | None
-    gain: Expr | None
-    """VALUE, or HEAD where updates act from the right: no query takes it in there."""
+    readouts: tuple[ReadPlan, ...]
+    """One for each output of the recurrence: all are read in the same kernels."""
 
     @property
     def right(self) -> bool:
@@ -161,6 +194,12 @@ class Plan:
         return Kind.KEY if self.right else Kind.VALUE
 
     @property
+    def reading(self) -> tuple[Operand, ...]:
+        """What reads the state: pairs, then outputs."""
+        erased = (pair.erase for pair in self.pairs)
+        return (*erased, *(readout.query for readout in self.readouts))
+
+    @property
     def writing(self) -> tuple[PairPlan, ...]:
         """The pairs that change the state; those behind them are `watched`."""
         return tuple(pair for pair in self.pairs if not pair.watched)
@@ -169,15 +208,15 @@ class Plan:
     def grams_per_key_head(self) -> bool:
         """Whether products of vectors are the same for all value heads of a key head: nothing of a
         value head stands inside them."""
-        bases = [self.query.base, *(write.key.base for write in self.writes)]
-        bases += [x.base for pair in self.pairs for x in (pair.erase, pair.write)]
+        written = [x.write for x in self.pairs] + [x.key for x in self.writes]
+        bases = (operand.base for operand in (*self.reading, *written))
         inputs = (x for x in walk(*bases) if isinstance(x, Input))
         return self.key_decay is None and all(x.kind is Kind.KEY for x in inputs)
 
     @property
     def reads_sums(self) -> bool:
         """Whether a vector that reads the state is computed from a sum over key channels."""
-        bases = [self.query.base, *(pair.erase.base for pair in self.pairs)]
+        bases = (operand.base for operand in self.reading)
         return any(
             isinstance(x, Dot) or (isinstance(x, Call) and x.fn == "sum") for x in walk(*bases)
         )

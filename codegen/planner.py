@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from boleir.codegen.naming import stem
-from boleir.codegen.plan import Mixed, NoKernel, Operand, PairPlan, Plan, Scalar, WritePlan
+from boleir.codegen.plan import (
+    Mixed,
+    NoKernel,
+    Operand,
+    PairPlan,
+    Plan,
+    ReadPlan,
+    Scalar,
+    WritePlan,
+    output_pointer,
+)
 from boleir.codegen.rewrite import (
     constant_value,
     expand_norms,
@@ -15,7 +26,7 @@ from boleir.codegen.rewrite import (
     split_factors,
     split_scale,
 )
-from boleir.derive.normal_form import NormalForm, Pair, Write
+from boleir.derive.normal_form import NormalForm, Pair, Readout, Write
 from boleir.derive.structure import is_zero, reads_update, require_low_rank
 from boleir.functions import FUNCTIONS
 from boleir.ir import Add, Call, Conv, Dot, Expr, Input, Kind, Per, Recurrence, walk
@@ -156,25 +167,19 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
     )
     # conv channels are packed in the order of declaration
     for item in recurrence.tokens:
-        for root in (recurrence.update, recurrence.output):
+        for root in (recurrence.update, *recurrence.outputs):
             for node in walk(root):
                 if isinstance(node, Conv) and node.arg == item:
                     planner.mix(planner.stored[node.key])
     log_decay, decays = _decays(planner, form)
     pairs = tuple(_pair(planner, form, a) for a in range(len(form.pairs)))
     writes = tuple(_write(planner, write) for write in form.writes)
-    readout = form.readout
-    inclusive = reads_update(replace(form, readout=replace(readout, direct=None, gain=None)))
-    query = (
-        Operand(0.0, (), pairs[-1].erase.base)  # the output is what its own pairs read
-        if is_zero(readout.query.vector)
-        else planner.operand(readout.query.vector)
+    some = [pair.erase for pair in reversed(pairs)] + [write.key for write in writes]
+    readouts = tuple(
+        _read(planner, form, number, readout, some) for number, readout in enumerate(form.readouts)
     )
-    own_pairs = () if inclusive else tuple(planner.weight(x) for x in readout.pairs)
-    own_writes = () if inclusive else tuple(planner.weight(x) for x in readout.writes)
-    direct, gain = planner.value(readout.direct), planner.value(readout.gain)
     sources = {m.source.key for m in planner.mixed.values()}
-    used = {n.key for root in (recurrence.update, recurrence.output) for n in walk(root)}
+    used = {n.key for n in walk(recurrence.update, *recurrence.outputs)}
     raw = [
         item
         for item in recurrence.tokens
@@ -185,8 +190,7 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         planner.guard(item)
     return Plan(
         form, recurrence.name, tokens, recurrence.parameters, tuple(planner.mixed.values()),
-        tuple(planner.scalars.values()), log_decay, *decays, pairs, writes, query,
-        readout.query.after_decay, inclusive, own_pairs, own_writes, direct, gain,
+        tuple(planner.scalars.values()), log_decay, *decays, pairs, writes, readouts,
     )  # fmt: skip
 
 
@@ -225,7 +229,8 @@ _LOCALS = frozenset(
 
 def is_local(name: str) -> bool:
     """Whether emitted kernels may have a variable `name` of their own."""
-    return name.rstrip("0123456789") in _LOCALS or name.endswith(("_reached", "_source"))
+    stem = re.sub(r"\d*(_o\d+)?$", "", name)
+    return stem in _LOCALS or name.endswith(("_reached", "_source"))
 
 
 def _tells(scalar: Expr, square: Expr) -> bool:
@@ -238,21 +243,17 @@ def _tells(scalar: Expr, square: Expr) -> bool:
 
 def _refuse(form: NormalForm) -> None:
     name = form.recurrence.name
-    if form.recurrence.more:
-        raise NoKernel(
-            f"{name} has {len(form.recurrence.outputs)} outputs; a kernel writes one",
-            mend="compile recurrence.with_output(0), with_output(1), ...",
-        )
-    strides = {f"{item.name}_stride" for item in form.recurrence.tokens}
+    outputs = {output_pointer(number) for number in range(len(form.readouts))}
+    strides = {f"{x}_stride" for x in (*outputs, *(item.name for item in form.recurrence.tokens))}
     for item in form.recurrence.inputs:
-        if item.name in _RESERVED | strides:
+        if item.name in _RESERVED | outputs | strides:
             raise NoKernel(
                 f"{name}: {item.name!r} already means something in emitted kernels",
                 span=item.span,
                 mend="give the input another name",
             )
     recurrence = form.recurrence
-    nodes = walk(recurrence.update, recurrence.output)
+    nodes = walk(recurrence.update, *recurrence.outputs)
     widths = sorted({node.width for node in nodes if isinstance(node, Conv)})
     if len(widths) > 1:
         raise NoKernel(
@@ -297,6 +298,23 @@ def _pair(planner: _Planner, form: NormalForm, index: int) -> PairPlan:
     )  # fmt: skip
 
 
+def _read(
+    planner: _Planner, form: NormalForm, number: int, readout: Readout, some: list[Operand]
+) -> ReadPlan:
+    """One output; `some` vectors stand in for the query of one that reads the state through its own
+    pairs alone, or not at all."""
+    whole = replace(readout, direct=None, gain=None)
+    inclusive = reads_update(replace(form, readout=whole))
+    zero = is_zero(readout.query.vector)
+    query = Operand(0.0, (), some[0].base) if zero else planner.operand(readout.query.vector)
+    return ReadPlan(
+        number, form.recurrence.outputs[number], query, readout.query.after_decay, inclusive,
+        () if inclusive else tuple(planner.weight(x) for x in readout.pairs),
+        () if inclusive else tuple(planner.weight(x) for x in readout.writes),
+        planner.value(readout.direct), planner.value(readout.gain),
+    )  # fmt: skip
+
+
 def _write(planner: _Planner, write: Write) -> WritePlan:
     value = planner.value(write.value)
     assert value is not None
@@ -307,8 +325,8 @@ def _used_raw(recurrence: Recurrence, item: Input, convolved: set[int]) -> bool:
     """Whether an input is also used without its convolution."""
     if item.key not in convolved:
         return True
-    for root in (recurrence.update, recurrence.output):
-        for node in walk(root):
-            if not isinstance(node, Conv) and any(child == item for child in node.children):
-                return True
-    return False
+    nodes = walk(recurrence.update, *recurrence.outputs)
+    return any(
+        not isinstance(node, Conv) and any(child == item for child in node.children)
+        for node in nodes
+    )

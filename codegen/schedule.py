@@ -501,7 +501,8 @@ def footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footprint:
     if schedule.fusion == "staged":
         return _staged_footprint(schedule, plan, shapes)
     operand = max(max(nodes, schedule.b_v) * schedule.b_k, nodes * nodes)
-    unknowns = blocks(schedule, shapes) * max(1, len(plan.pairs)) * schedule.b_v * nodes
+    kept = blocks(schedule, shapes) * max(1, len(plan.pairs)) + len(plan.readouts) - 1
+    unknowns = kept * schedule.b_v * nodes
     shared = operand * STAGED_BYTES[schedule.precision]
     return Footprint(
         shared=max(shared, _ahead(schedule, plan, shapes)),
@@ -520,7 +521,7 @@ def _ahead(schedule: Schedule, plan: Plan, shapes: Shapes) -> int:
     vectors, which products read there, one less of the state, and its pieces."""
     if not loops_keys(schedule, shapes):
         return 0
-    vectors = {plan.query.base.key, *(pair.erase.base.key for pair in plan.pairs)}
+    vectors = {reader.base.key for reader in plan.reading}
     keys = len(vectors) * schedule.node_block * BYTES[shapes.dtype]
     state = schedule.b_v * ((schedule.stages - 1) * BYTES[shapes.state_dtype])
     pieces = schedule.b_v * STAGED_BYTES[schedule.precision]
@@ -541,7 +542,9 @@ def _staged_footprint(schedule: Schedule, plan: Plan, shapes: Shapes) -> Footpri
     kept = len(plan.pairs) + sum(pair.gain is not None for pair in plan.pairs)
     kept += 2 if plan.unknown_log_decay is not None else 0
     unknowns = nodes * channels * kept + 32 * (nodes + channels) if plan.pairs else 0
-    values = walking * (2 * padded(shapes.d_k) + 3 * schedule.b_v) + schedule.b_v * chunk
+    outputs = len(plan.readouts)
+    held = (1 + outputs) * padded(shapes.d_k) + (2 + outputs) * schedule.b_v
+    values = walking * held + schedule.b_v * chunk
     operand = max(32 * max(nodes, channels), max(walking, schedule.b_v) * chunk)
     return Footprint(
         shared=operand * STAGED_BYTES[schedule.precision],

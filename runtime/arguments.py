@@ -101,15 +101,40 @@ def check_inputs(
     return Call(tuple(strides), tokens, (1, *shape) if leading else shape)
 
 
-def check_out(face: Interface, out: torch.Tensor, call: Call, device: torch.device) -> int:
-    """Check an output buffer; its token stride."""
-    _check_kind("out", out, face.out_dtype, device)
-    rows, stride = _token_rows(Operand("out", "value", face.value_heads, face.d_v), out)
+def output_buffers(face: Interface, out: object) -> tuple[torch.Tensor, ...]:
+    """`out` as given to a kernel with one or several outputs: a buffer for each of them, or none
+    where none was given."""
+    if out is None:
+        return ()
+    count = len(face.outputs)
+    if count == 1:
+        return (out,)  # type: ignore[return-value]
+    expected = f"a sequence of {count} tensors, one for each output"
+    require("out", out, Sequence, expected)
+    assert isinstance(out, Sequence)
+    if len(out) != count:
+        raise ArgumentError("out", f"has {len(out)} entries, expected {expected}")
+    return tuple(out)
+
+
+def check_outs(
+    face: Interface, outs: Sequence[torch.Tensor], call: Call, device: torch.device
+) -> tuple[int, ...]:
+    """Check the output buffers; their token strides."""
+    named = zip(face.outputs, outs, strict=True)
+    return tuple(_check_out(face, name, out, call, device) for name, out in named)
+
+
+def _check_out(
+    face: Interface, name: str, out: torch.Tensor, call: Call, device: torch.device
+) -> int:
+    _check_kind(name, out, face.out_dtype, device)
+    rows, stride = _token_rows(Operand(name, "value", face.value_heads, face.d_v), out)
     if rows < call.tokens:
-        raise ArgumentError("out", f"has {rows} tokens, the inputs have {call.tokens}")
-    _check_token_stride(face, "out", stride)
+        raise ArgumentError(name, f"has {rows} tokens, the inputs have {call.tokens}")
+    _check_token_stride(face, name, stride)
     if stride < face.value_heads * face.d_v:
-        raise ArgumentError("out", f"has a token stride of {stride} elements: its tokens overlap")
+        raise ArgumentError(name, f"has a token stride of {stride} elements: its tokens overlap")
     return stride
 
 

@@ -27,7 +27,7 @@ class KernelUnderCheck:
         """Convolved inputs as the last run stored them, [nodes, channels]."""
 
     def __call__(self, sample: Sample) -> KernelRun:
-        """Outputs [T, HV, d_v] and the state after committing `sample.accepted`."""
+        """Every output [T, HV, d_v] and the state after committing `sample.accepted`."""
         kernel, face = self.kernel, self.kernel.interface
         tree = kernel.tree_batch(list(sample.parents))
         pool = kernel.pool(2, 1)
@@ -44,7 +44,9 @@ class KernelUnderCheck:
         kernel.commit(factors, ends, layer, slots)
         kernel.flush(layer)
         state = layer.state[1].double().cpu().numpy().transpose(0, 2, 1)
-        return KernelRun(out.double().cpu().numpy(), state)
+        outs = out if len(face.outputs) > 1 else [out]
+        output, *more = (one.double().cpu().numpy() for one in outs)
+        return KernelRun(output, state, tuple(more))
 
     def _inputs(self, sample: Sample) -> dict[str, torch.Tensor]:
         face = self.kernel.interface

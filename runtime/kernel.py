@@ -10,14 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from boleir.codegen.topology import NAME as TOPOLOGY
 from boleir.errors import LaunchError
 from boleir.runtime import ops
-from boleir.runtime.arguments import ArgumentError, check_tree, input_names, named, require
+from boleir.runtime.arguments import (
+    ArgumentError,
+    check_tree,
+    input_names,
+    named,
+    output_buffers,
+    require,
+)
 from boleir.runtime.call_records import Factors
 from boleir.runtime.commitment import Commitment, check_factors, layers_of
 from boleir.runtime.deferred import Flush, attach
@@ -31,6 +38,11 @@ if TYPE_CHECKING:
     from boleir.codegen.artifact import Artifact
     from boleir.codegen.interface import Interface
     from boleir.runtime.program import Program
+
+
+Outputs: TypeAlias = Any
+"""What `verify` returns: a tensor, or a tuple of tensors where the recurrence has several
+outputs."""
 
 
 class Kernel:
@@ -161,8 +173,8 @@ class Kernel:
         *,
         workspace: Workspace | None = None,
         layer: int = 0,
-        out: torch.Tensor | None = None,
-    ) -> tuple[torch.Tensor, Factors]:
+        out: torch.Tensor | Sequence[torch.Tensor] | None = None,
+    ) -> tuple[Outputs, Factors]:
         """Outputs of all nodes of all trees from the committed states, which stay as they are
         (where commits are deferred, they take in what was accepted before).
 
@@ -181,11 +193,13 @@ class Kernel:
                 not read back.
             workspace: buffers to use; allocated when None.
             layer: which of the workspace's layers this is.
-            out: [N, value_heads, d_v] in `interface.out_dtype`, written; allocated when None.
+            out: [N, value_heads, d_v] in `interface.out_dtype`, written; allocated when None. A
+                sequence of such where the recurrence has several outputs, in their order.
 
         Returns:
-            The outputs, and what `commit` needs of this layer: references, so that inputs and
-            workspace must stay as they are until then.
+            The output, or a tuple of all where the recurrence has several, and what `commit` needs
+            of this layer: references, so that inputs and workspace must stay as they are until
+            then.
 
         Raises:
             LaunchError: names the argument and the expected shape.
@@ -304,8 +318,8 @@ class Kernel:
         slots: torch.Tensor,
         workspace: Workspace,
         layer: int,
-        out: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, Factors]:
+        out: torch.Tensor | Sequence[torch.Tensor] | None,
+    ) -> tuple[Outputs, Factors]:
         """`verify` while torch.compile looks on: one operator."""
         if self.interface.recorded:
             raise LaunchError(
@@ -317,14 +331,12 @@ class Kernel:
         check_tree(self.interface, tree, self.device)
         check_workspace(self.interface, workspace, tree)
         factors = verification.describe(tree, given, pool_layer, workspace, layer)
-        if out is None:
-            dtype = getattr(torch, self.interface.out_dtype)
-            out = torch.empty(factors.call.out_shape, dtype=dtype, device=self.device)
+        outs = list(output_buffers(self.interface, out) or verification.empty(factors.call))
         trees = [tree.cu_nodes, tree.ancestors, tree.depth, tree.near]
         scratch = list(workspace.layer(layer).tensors)
         pool = list(pool_layer.tensors[:2])
-        ops.verify(self._handle, given, slots, out, trees, scratch, pool)
-        return out, factors
+        ops.verify(self._handle, given, slots, outs, trees, scratch, pool)
+        return outs[0] if len(outs) == 1 else tuple(outs), factors
 
     def _traced_commit(
         self,
@@ -351,7 +363,7 @@ class Kernel:
         self,
         inputs: Sequence[torch.Tensor],
         slots: torch.Tensor,
-        out: torch.Tensor,
+        out: Sequence[torch.Tensor],
         tree: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor],
         pool: Sequence[torch.Tensor],

@@ -41,7 +41,7 @@ def _kernel(handle: int) -> Kernel:
     "boleir::verify",
     mutates_args=("out", "scratch"),
     schema=(
-        "(int kernel, Tensor[] inputs, Tensor slots, Tensor(a!) out, Tensor[] tree, "
+        "(int kernel, Tensor[] inputs, Tensor slots, Tensor(a!)[] out, Tensor[] tree, "
         "Tensor(b!)[] scratch, Tensor[] pool) -> ()"
     ),
 )
@@ -49,15 +49,15 @@ def verify(
     kernel: int,
     inputs: Sequence[torch.Tensor],
     slots: torch.Tensor,
-    out: torch.Tensor,
+    out: Sequence[torch.Tensor],
     tree: Sequence[torch.Tensor],
     scratch: Sequence[torch.Tensor],
     pool: Sequence[torch.Tensor],
 ) -> None:
     """Verification of one layer from bare tensors.
 
-    `inputs` as the kernel's names order them; `tree`: cu_nodes, ancestors, depth, near; `scratch`:
-    the tensors of a workspace's layer; `pool`: state and window.
+    `inputs` as the kernel's names order them; `out`: its outputs; `tree`: cu_nodes, ancestors,
+    depth, near; `scratch`: the tensors of a workspace's layer; `pool`: state and window.
     """
     _kernel(kernel).verify_tensors(inputs, slots, out, tree, scratch, pool)
 

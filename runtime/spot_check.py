@@ -83,8 +83,10 @@ def errors_of(kernel: Kernel, recurrence: Recurrence, seed: int = 0) -> tuple[fl
     run = KernelUnderCheck(kernel)
     out = run(drawn)
     stored = None if run.mixed is None else stored_values(kernel, recurrence, run.mixed)
-    walk = sequential(recurrence, **drawn.arguments, stored=stored)
-    outputs = float(node_errors(out.output, walk.output).max())
+    outputs = 0.0
+    for number, output in enumerate(out.outputs):
+        walk = sequential(recurrence.with_output(number), **drawn.arguments, stored=stored)
+        outputs = max(outputs, float(node_errors(output, walk.output).max()))
     assert out.state is not None
     state = walk.states[drawn.accepted]
     return outputs, float(node_errors(out.state[None], state[None])[0])

@@ -18,7 +18,7 @@ import torch
 from boleir.runtime.arguments import (
     Call,
     check_inputs,
-    check_out,
+    check_outs,
     check_pool,
     check_requests,
     check_slots,
@@ -27,6 +27,7 @@ from boleir.runtime.arguments import (
     input_names,
     misaligned,
     named,
+    output_buffers,
 )
 from boleir.runtime.call_records import BoundTrees, Checked, Factors, Prepared, new_factors
 from boleir.runtime.deferred import attach
@@ -70,10 +71,12 @@ class Verification:
         self._interpreted = program.interpreted
         self._names = input_names(face)
         self._tokens = len(face.inputs)
+        self._single = len(face.outputs) == 1
         self._out_dtype: torch.dtype = getattr(torch, face.out_dtype)
-        tensors = (*self._names, "slots", "out", *TREE, *SCRATCH, *POOL)
+        tensors = (*self._names, "slots", *face.outputs, *TREE, *SCRATCH, *POOL)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
-        names = (*tensors, *strides, *POOL_STRIDES, "out_stride", "capacity")
+        out_strides = tuple(f"{name}_stride" for name in face.outputs)
+        names = (*tensors, *strides, *POOL_STRIDES, *out_strides, "capacity")
         kernels = [x for x in face.verifying if stages is None or x in stages]
         self._stages = [program.bind(name, names) for name in kernels]
         self._tensor_names = tensors
@@ -92,10 +95,11 @@ class Verification:
         slots: torch.Tensor,
         workspace: Workspace,
         layer: int,
-        out: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, Factors]:
+        out: Any,
+    ) -> tuple[Any, Factors]:
         """See `Kernel.verify`."""
         given: tuple[torch.Tensor, ...]
+        outs = () if out is None else (out,) if self._single else output_buffers(self._face, out)
         last: Prepared | None
         try:
             given = self._take(inputs)[:-1]
@@ -108,10 +112,17 @@ class Verification:
             and last.count == len(inputs)
             and last.with_out is (out is not None)
         ):
-            tensors = (*given, slots) if out is None else (*given, slots, out)
+            tensors = (*given, slots, *outs)
             if last.bound.same(*tensors) and (last.trees.tree is tree or self._renew(last, tree)):
-                return self._repeat(last, given, tensors, workspace, layer, out)
-        return self._first(tree, inputs, given, pool_layer, slots, workspace, layer, out)
+                return self._repeat(last, given, tensors, workspace, layer, outs)
+        return self._first(tree, inputs, given, pool_layer, slots, workspace, layer, outs)
+
+    def empty(self, call: Call) -> tuple[torch.Tensor, ...]:
+        """New buffers for the outputs of a call."""
+        first = torch.empty(call.out_shape, dtype=self._out_dtype, device=self._device)
+        if self._single:
+            return (first,)
+        return (first, *(torch.empty_like(first) for _ in self._face.outputs[1:]))
 
     def _repeat(
         self,
@@ -120,13 +131,13 @@ class Verification:
         tensors: tuple[torch.Tensor, ...],
         workspace: Workspace,
         layer: int,
-        out: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, Factors]:
+        outs: tuple[torch.Tensor, ...],
+    ) -> tuple[Any, Factors]:
         """The last call again, with other tensors of the same formats."""
         call = last.bound.call
-        if out is None:
-            out = torch.empty(call.out_shape, dtype=self._out_dtype, device=self._device)
-            tensors = (*tensors, out)
+        if not outs:
+            outs = self.empty(call)
+            tensors = (*tensors, *outs)
         addresses = tuple(map(_ADDRESS, tensors))
         if addresses != last.addresses:
             self._require_aligned(addresses, tensors)
@@ -136,7 +147,7 @@ class Verification:
             last.addresses = addresses
         last.launches.start()
         kept = (last.trees.tree, workspace, last.pool_layer, layer, call, last.pointers, given)
-        return out, new_factors(Factors, kept)
+        return outs[0] if self._single else outs, new_factors(Factors, kept)
 
     def _renew(self, last: Prepared, tree: TreeBatch) -> bool:
         """Take other trees than in the layer's last call, if they are as many and as large."""
@@ -158,8 +169,8 @@ class Verification:
         slots: torch.Tensor,
         workspace: Workspace,
         layer: int,
-        out: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, Factors]:
+        outs: tuple[torch.Tensor, ...],
+    ) -> tuple[Any, Factors]:
         """A call unlike the last one of its layer."""
         trees = self._trees
         if trees.tree is not tree:
@@ -168,20 +179,19 @@ class Verification:
         scratch = workspace.layer(layer)
         if self._face.recorded and isinstance(pool_layer, PoolLayer):
             attach(self._face, pool_layer)
-        tensors = (*given, slots) if out is None else (*given, slots, out)
+        tensors = (*given, slots, *outs)
         try:
             key = (id(self), trees.key, id(pool_layer), len(inputs), *formats(tensors))
         except (AttributeError, TypeError):  # not even tensors: say which
-            self._check_tensors(tree, given, slots, out)
+            self._check_tensors(tree, given, slots, outs)
             raise
         bound = workspace.checked.get(key)
         if bound is None:
             named(self._face, inputs)
-            bound = self._check(key, trees, given, pool_layer, slots, workspace, out)
-        with_out = out is not None
-        if out is None:
-            out = torch.empty(bound.call.out_shape, dtype=self._out_dtype, device=self._device)
-        own: list[Any] = [*given, slots, out]
+            bound = self._check(key, trees, given, pool_layer, slots, workspace, outs)
+        with_out = bool(outs)
+        outs = outs or self.empty(bound.call)
+        own: list[Any] = [*given, slots, *outs]
         if self._interpreted:
             check_slots("slots", slots, trees.requests, pool_layer)
             values = [*own, *trees.values, *scratch.tensors, *pool_layer.tensors, *bound.integers]
@@ -199,6 +209,7 @@ class Verification:
             last.pointers = pointers = self._row([*addresses, *fixed])
             workspace.prepared[layer, self] = last
             last.launches.start()
+        out = outs[0] if self._single else outs
         return out, Factors(tree, workspace, pool_layer, layer, bound.call, pointers, given)
 
     def _prepared(self, workspace: Workspace, layer: int) -> Prepared:
@@ -206,7 +217,7 @@ class Verification:
         last: Prepared | None = workspace.prepared.pop((layer, self), None)
         if last is None:
             last = Prepared()
-            changing = len(self._names) + 2 + len(TREE)
+            changing = len(self._names) + 1 + len(self._face.outputs) + len(TREE)
             last.launches = self._program.prepare(self._kernels, self._value_names, changing)
         return last
 
@@ -215,7 +226,7 @@ class Verification:
         for address in addresses:
             every |= address
         if every & 15:
-            raise misaligned((*self._names, "slots", "out"), tensors)
+            raise misaligned((*self._names, "slots", *self._face.outputs), tensors)
 
     def describe(
         self,
@@ -236,14 +247,15 @@ class Verification:
         pool: Sequence[torch.Tensor],
     ) -> tuple[int, ...]:
         """A layer's row of the table that the commit reads, from its tensors."""
-        blank = [given[0]] * (2 + len(TREE))  # slots, out and trees are in no table
+        others = 1 + len(self._face.outputs) + len(TREE)
+        blank = [given[0]] * others  # slots, outputs and trees are in no table
         return tuple(map(_ADDRESS, self._row([*given, *blank, *scratch, *pool])))
 
     def run(
         self,
         given: Sequence[torch.Tensor],
         slots: torch.Tensor,
-        out: torch.Tensor,
+        outs: Sequence[torch.Tensor],
         tree: Sequence[torch.Tensor],
         scratch: Sequence[torch.Tensor],
         pool_layer: PoolLayer,
@@ -253,9 +265,9 @@ class Verification:
         call = check_inputs(face, given, nodes, self._device)
         check_pool(face, pool_layer, self._device)
         check_requests("slots", slots, requests, self._device)
-        stride = check_out(face, out, call, self._device)
-        integers = (*call.strides, *pool_layer.strides, stride, scratch[ROW_PLANES].shape[-1])
-        tensors = [*given, slots, out, *tree, *scratch, *pool_layer.tensors]
+        strides = check_outs(face, outs, call, self._device)
+        integers = (*call.strides, *pool_layer.strides, *strides, scratch[ROW_PLANES].shape[-1])
+        tensors = [*given, slots, *outs, *tree, *scratch, *pool_layer.tensors]
         values: list[Any] = tensors
         if not self._interpreted:
             values = [*map(_ADDRESS, tensors)]
@@ -285,14 +297,14 @@ class Verification:
         tree: TreeBatch,
         given: Sequence[torch.Tensor],
         slots: torch.Tensor,
-        out: torch.Tensor | None,
+        outs: Sequence[torch.Tensor],
     ) -> Call:
         """Check what changes from call to call."""
         call = check_inputs(self._face, given, tree.num_nodes, self._device)
         call = self._calls.setdefault(call, call)
         check_requests("slots", slots, tree.num_requests, self._device)
-        if out is not None:
-            check_out(self._face, out, call, self._device)
+        if outs:
+            check_outs(self._face, outs, call, self._device)
         return call
 
     def _check(
@@ -303,24 +315,24 @@ class Verification:
         pool_layer: PoolLayer,
         slots: torch.Tensor,
         workspace: Workspace,
-        out: torch.Tensor | None,
+        outs: Sequence[torch.Tensor],
     ) -> Checked:
         """The slow path: everything about the arguments but their addresses."""
         face, device, tree = self._face, self._device, trees.tree
         assert tree is not None
-        call = self._check_tensors(tree, given, slots, out)
+        call = self._check_tensors(tree, given, slots, outs)
         check_pool(face, pool_layer, device)
         if not face.recorded:
             pool_layer.require_flushed()
         if not self._interpreted and any(x & 15 for x in pool_layer.pointers):
             raise misaligned(POOL, pool_layer.tensors)
-        out_stride = face.value_heads * face.d_v
-        if out is not None:
-            out_stride = check_out(face, out, call, device)
-        integers = (*call.strides, *pool_layer.strides, out_stride, workspace.max_total_nodes)
+        strides = (face.value_heads * face.d_v,) * len(face.outputs)
+        if outs:
+            strides = check_outs(face, outs, call, device)
+        integers = (*call.strides, *pool_layer.strides, *strides, workspace.max_total_nodes)
         if len(workspace.checked) >= KEPT:
             workspace.checked.clear()
-        tensors = (*given, slots) if out is None else (*given, slots, out)
+        tensors = (*given, slots, *outs)
         # The key holds ids: what they stand for lives as long as the key.
         bound = Checked(call, integers, same_formats(tensors), (self, pool_layer))
         workspace.checked[key] = bound

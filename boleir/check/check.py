@@ -45,6 +45,13 @@ class KernelRun:
     """[T, HV, d_v]."""
     state: Array | None = None
     """State after committing `Sample.accepted`, [HV, d_k, d_v], or None if it was not run."""
+    more: tuple[Array, ...] = ()
+    """The further outputs of the recurrence, each like `output`."""
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        """Every output, in order."""
+        return (self.output, *self.more)
 
 
 Kernel: TypeAlias = Callable[[Sample], KernelRun]
@@ -216,12 +223,14 @@ def _kernel_finding(
         if progress is not None and count % 20 == 0:
             progress(f"{name}: case {count + 1} of {len(over)}, {case.name}")
         drawn = sample(form, case, shape, nodes=nodes, seed=seed, rounding=round_bf16)
-        walk = sequential(form.recurrence, **drawn.arguments, keep=(drawn.accepted,))
         run = kernel(drawn)
-        errors = node_errors(run.output, walk.output, KERNEL_FLOOR)
-        if errors.max(initial=0.0) > limit:
-            errors = errors * trust(form, drawn, walk.output, limit)
-        worst.take(errors, case, "output")
+        forms = (form, *form.more)
+        for number, (one, output) in enumerate(zip(forms, run.outputs, strict=True), 1):
+            walk = sequential(one.recurrence, **drawn.arguments, keep=(drawn.accepted,))
+            errors = node_errors(output, walk.output, KERNEL_FLOOR)
+            if errors.max(initial=0.0) > limit:
+                errors = errors * trust(one, drawn, walk.output, limit)
+            worst.take(errors, case, f"output {number}" if form.more else "output")
         if run.state is not None and drawn.accepted >= 0:
             reference = walk.states[drawn.accepted]
             error = node_errors(run.state[None], reference[None], KERNEL_FLOOR)

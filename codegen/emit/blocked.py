@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boleir.codegen.emit.context import OWN, Context
-from boleir.codegen.emit.handover import folded_pieces, folded_tiles, handover
+from boleir.codegen.emit.handover import folded_pieces, folded_tiles, handover, row_tiles
 from boleir.codegen.emit.looped import LoopTiles
 from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.tiles import Tiles
@@ -70,27 +70,27 @@ class ColumnTiles(LoopTiles):
 def folded_slots(context: Context) -> int:
     """Folded tiles of one system: what outputs read of each block and those before it, then what
     unknowns see of those before."""
-    b, tiles = context.blocks, folded_tiles(context)
-    seen = len(context.plan.pairs) * (b * (b - 1) // 2)
-    return tiles * (b * (b + 1) // 2 + seen)
+    b = context.blocks
+    seen = len(context.plan.pairs) * row_tiles(context) * (b * (b - 1) // 2)
+    return folded_tiles(context) * (b * (b + 1) // 2) + seen
 
 
 def readout_slot(context: Context, reader: str, read: str) -> str:
-    """Number of the first tile through which outputs of block `reader` see block `read`; text."""
-    slot = f"{reader} * ({reader} + 1) // 2 + {read}"
-    return _times(context, slot)
+    """Number of the first tile through which outputs of block `reader` see block `read`; text. The
+    tiles of a second output follow those of the first."""
+    return _times(folded_tiles(context), f"{reader} * ({reader} + 1) // 2 + {read}")
 
 
 def seen_slot(context: Context, reader: str, read: str) -> str:
     """Number of the first tile through which unknowns of a block see an earlier one; text. The
     tiles of a second pair's unknowns follow those of the first."""
-    readouts = context.blocks * (context.blocks + 1) // 2
+    readouts = len(context.plan.readouts) * (context.blocks * (context.blocks + 1) // 2)
     slot, pairs = f"{reader} * ({reader} - 1) // 2 + {read}", len(context.plan.pairs)
-    return _times(context, f"{readouts} + {f'({slot}) * {pairs}' if pairs > 1 else slot}")
+    slot = f"{readouts} + {f'({slot}) * {pairs}' if pairs > 1 else slot}"
+    return _times(row_tiles(context), slot)
 
 
-def _times(context: Context, slot: str) -> str:
-    tiles = folded_tiles(context)
+def _times(tiles: int, slot: str) -> str:
     return slot if tiles == 1 else f"({slot}) * {tiles}"
 
 

@@ -27,6 +27,7 @@ from boleir.codegen.emit.prepare import needs_prepare
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.codegen.plan import ReadPlan
 from boleir.codegen.topology_facts import sweeps_of_block
 from boleir.ir import Kind
 
@@ -117,8 +118,11 @@ class _Column:
             pairs = enumerate(plan.pairs)
             self.elimination.solve([erasures(self.system, p, OWN, OWN, x.erase) for p, x in pairs])
         w.section("what outputs of the block read of it")
-        self.elimination.reread([plan.query], (*plan.own_pairs, *plan.own_writes))
-        self._store(readout_slot(self.context, "block", "block"), self._read(OWN))
+        for readout in plan.readouts:
+            self.elimination.reread([readout.query], readout.own)
+            row = self._read(readout, OWN)
+            slot = readout_slot(self.context, "block", "block")
+            self._store(slot, row, readout.number * len(row))
 
     # -- blocks that read it ----------------------------------------------------------------------
 
@@ -134,10 +138,12 @@ class _Column:
                 tiles.scalars(LATER)
                 w.let("lost", f"({tiles.ancestors(LATER, OWN)} & bad) != 0")
                 w.section("what outputs read")
-                results = self._read(LATER)
-                w.comment("outputs below a non-finite input become NaN")
-                w.let(results[0], f'tl.where(lost[:, None], float("nan"), {results[0]})')
-                self._store(readout_slot(context, "later", "block"), results)
+                for readout in self.plan.readouts:
+                    row = self._read(readout, LATER)
+                    w.comment("outputs below a non-finite input become NaN")
+                    w.let(row[0], f'tl.where(lost[:, None], float("nan"), {row[0]})')
+                    slot = readout_slot(context, "later", "block")
+                    self._store(slot, row, readout.number * len(row))
                 for p in range(len(self.plan.pairs)):
                     self._unknowns(p)
 
@@ -151,15 +157,15 @@ class _Column:
 
     # -- tiles ------------------------------------------------------------------------------------
 
-    def _read(self, b: int) -> list[str]:
-        """What outputs of a block read of the program's own."""
-        return self._folded(readouts(self.system, b, OWN), "fold", b)
+    def _read(self, readout: ReadPlan, b: int) -> list[str]:
+        """What an output of a block reads of the program's own."""
+        return self._folded(readouts(self.system, readout, b, OWN), "fold", b, readout.mark)
 
-    def _folded(self, tiles: tuple[Tile, Tile], stem: str, b: int) -> list[str]:
+    def _folded(self, tiles: tuple[Tile, Tile], stem: str, b: int, mark: str = "") -> list[str]:
         """A row as the value kernel takes it: tiles of pairs times X, those of pure writes less
         what the pairs erase of them."""
         pairs = range(len(self.plan.pairs))
-        names = [self.context.block(f"{stem}{p or ''}", b) for p in pairs]
+        names = [self.context.block(f"{stem}{p or ''}{mark}", b) for p in pairs]
         row = self.elimination.fold(*tiles, names)
         if self.common:
             self.writer.let(row[0], f"{row[0]} * column_scale[None, :]")

@@ -24,6 +24,7 @@ from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.looped import LoopTiles
 from boleir.codegen.emit.output import (
     find_tile,
+    finish_output,
     output_rows,
     store_output,
     unknowns_at,
@@ -32,7 +33,6 @@ from boleir.codegen.emit.output import (
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.values import load_rows, state_products
 from boleir.codegen.emit.verify import written_pieces
@@ -100,7 +100,8 @@ class _Values:
         if pdl:
             w.section("what follows reads results of the factors kernel")
             w.line("tl.extra.cuda.gdc_wait()")
-        output_rows(tiles)
+        for readout in self.plan.readouts:
+            output_rows(tiles, readout)
         if self.context.keeps_unknowns and self.context.looped:
             for p in range(len(self.plan.pairs)):
                 unknowns_at(tiles, p, OWN)
@@ -123,7 +124,7 @@ class _Values:
         """The rest of a block: what comes from earlier blocks and from its own nodes."""
         w, tiles = self.writer, self.tiles
         load_rows(tiles, b, self.parts.names)
-        right, out = self._state_terms(b, products)
+        right, outs = self._state_terms(b, products)
         earlier = [EARLIER] if self.context.looped else range(b)
         if earlier:
             w.section("what earlier blocks contribute")
@@ -136,16 +137,18 @@ class _Values:
                     f"tl.load({reached_at(tiles, self._number(b, a), self._number(b, b))})",
                 )
                 with w.block("if reached != 0.0:"):
-                    self._earlier(b, a, right, out)
-        self._own(b, right, out)
-        store_output(tiles, b, out)
+                    self._earlier(b, a, right, outs)
+        self._own(b, right, outs)
+        for readout, out in zip(self.plan.readouts, outs, strict=True):
+            finish_output(tiles, b, readout, out)
+            store_output(tiles, b, readout, out)
 
     def _number(self, b: int, a: int) -> str:
         if not self.context.looped:
             return str(a)
         return "block" if a == b else "earlier"
 
-    def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[list[str], str]:
+    def _state_terms(self, b: int, products: dict[Reader, str]) -> tuple[list[str], list[str]]:
         """Right sides and outputs as far as the committed state determines them."""
         w, tiles, plan, right = self.writer, self.tiles, self.plan, []
         if plan.pairs:
@@ -156,15 +159,16 @@ class _Values:
             erased = f"{row} * {products[pair.erase.base, pair.after_decay]}"
             name = self.context.block(f"right{p or ''}", b)
             right.append(w.let(name, f"{tiles.value(target, b)} - {erased}"))
-        w.section("output: P (q^T S_pre)")
-        w.origin("readout", place(plan.form.recurrence.output))
-        read = products[plan.query.base, plan.query_after_decay]
-        return right, w.let(
-            self.context.block("out_tile", b),
-            f"{tiles.across(self.context.block('out_row', b))} * {read}",
-        )
+        outs = []
+        for readout, row in zip(plan.readouts, self.parts.out_rows, strict=True):
+            w.section("output: P (q^T S_pre)")
+            w.origin("readout", place(readout.output))
+            read = products[readout.query.base, readout.after_decay]
+            name = self.context.block(f"out_tile{readout.mark}", b)
+            outs.append(w.let(name, f"{tiles.across(self.context.block(row, b))} * {read}"))
+        return right, outs
 
-    def _earlier(self, b: int, a: int, right: list[str], out: str) -> None:
+    def _earlier(self, b: int, a: int, right: list[str], outs: list[str]) -> None:
         """What one earlier block contributes to right sides and outputs."""
         w, tiles, context = self.writer, self.tiles, self.context
         if context.looped:
@@ -181,7 +185,8 @@ class _Values:
         for p, name in enumerate(right):
             self._apply("seen_slot", sources, name, p * len(sources))
         w.let("read_slot", readout_slot(context, reader, read))
-        self._apply("read_slot", sources, out)
+        for number, out in enumerate(outs):
+            self._apply("read_slot", sources, out, number * len(sources))
 
     def _right_side(self, p: int, a: int) -> Pieces:
         """The right side of a pair of an earlier block, read back."""
@@ -190,9 +195,9 @@ class _Values:
         name = self.writer.let(self.context.block(f"right{p or ''}", a), load)
         return self.precision.pieces(self.writer, name)
 
-    def _own(self, b: int, right: list[str], out: str) -> None:
+    def _own(self, b: int, right: list[str], outs: list[str]) -> None:
         """What the nodes of the block do to each other."""
-        w, tiles, plan, context = self.writer, self.tiles, self.plan, self.context
+        w, tiles, context = self.writer, self.tiles, self.context
         w.section("output: + F R")
         for name in right:
             tiles.absorb(name, name, b)
@@ -205,11 +210,8 @@ class _Values:
         number = self._number(b, b)
         sources = [*self.solved[b], *self._written(b)]
         w.let("read_slot", readout_slot(context, number, number))
-        self._apply("read_slot", sources, out)
-        if plan.gain is not None:
-            w.let(out, product(out, tiles.value(plan.gain, b)))
-        if plan.direct is not None:
-            w.let(out, f"{out} + {tiles.value(plan.direct, b)}")
+        for row, out in enumerate(outs):
+            self._apply("read_slot", sources, out, row * len(sources))
 
     def _written(self, b: int) -> list[Pieces]:
         """Pieces of the values of pure writes."""

@@ -85,7 +85,8 @@ class Context:
         plan = self.plan
         if plan.log_decay is None:
             return ()
-        after = plan.query_after_decay and all(pair.after_decay for pair in plan.pairs)
+        times = [pair.after_decay for pair in plan.pairs]
+        after = all(times + [readout.after_decay for readout in plan.readouts])
         kept = self.schedule.folds and self.schedule.gates == "inline"
         alone = self.schedule.fusion in ("staged", "walked") or kept or not after
         return ("c", "c_rest", "g") if alone else ("c", "c_rest")

@@ -24,7 +24,7 @@ from boleir.codegen.emit.key_vectors import written
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Tiles
-from boleir.codegen.plan import Operand
+from boleir.codegen.plan import Operand, ReadPlan
 
 Tile = Callable[[int], str]
 """Emits the tile of a pair, or of a pure write, in the row of one reader. Those of erase vectors
@@ -147,34 +147,33 @@ def reread(tiles: Tiles, b: int, names: set[str]) -> None:
             w.let(c.block(name, b), f"tl.load({at}, mask={c.block('inside', b)}, other=0.0)")
 
 
-def readouts(system: System, b: int, a: int) -> tuple[Tile, Tile]:
-    """C and N: how outputs of block `b` read what nodes of block `a` write."""
-    plan, c = system.context.plan, system.context
-    own = a == b and not plan.inclusive
+def readouts(system: System, readout: ReadPlan, b: int, a: int) -> tuple[Tile, Tile]:
+    """C and N: how an output of block `b` reads what nodes of block `a` write."""
+    plan, c, mark = system.context.plan, system.context, readout.mark
+    own = a == b and not readout.inclusive
+
+    def tile(stem: str, written: Operand, weights: tuple[str | None, ...], n: int) -> str:
+        name = c.pair(f"{stem}{n or ''}{mark}", b, a)
+        weight = weights[n] or "0.0" if own else None
+        return readout_tile(system, readout, name, written, weight, b, a)
 
     def read(p: int) -> str:
-        name, weight = c.pair(f"readout{p or ''}", b, a), plan.own_pairs[p] if own else None
-        return readout_tile(
-            system, name, plan.pairs[p].write, weight or "0.0" if own else None, b, a
-        )
+        return tile("readout", plan.pairs[p].write, readout.own_pairs, p)
 
     def write(m: int) -> str:
-        name, weight = c.pair(f"write_readout{m or ''}", b, a), plan.own_writes[m] if own else None
-        return readout_tile(
-            system, name, plan.writes[m].key, weight or "0.0" if own else None, b, a
-        )
+        return tile("write_readout", plan.writes[m].key, readout.own_writes, m)
 
     return read, write
 
 
 def readout_tile(
-    system: System, name: str, written: Operand, own: str | None, b: int = 0, a: int = 0
-) -> str:
-    """A tile of C: how outputs of block `b` read what nodes of block `a` write. `own`: weight of
+    system: System, readout: ReadPlan, name: str, written: Operand, own: str | None, b: int = 0,
+    a: int = 0,
+) -> str:  # fmt: skip
+    """A tile of C: how an output of block `b` reads what nodes of block `a` write. `own`: weight of
     what a node writes itself, "0.0" for none of it; None where that is read like all else."""
-    plan = system.context.plan
     return system.coupling(
-        name, b, a, plan.query, written, plan.query_after_decay, strict=own is not None,
+        name, b, a, readout.query, written, readout.after_decay, strict=own is not None,
         own=None if own in (None, "0.0") else own,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
-from boleir.codegen.emit.handover import folded_dtype, folded_entries, handover
+from boleir.codegen.emit.handover import folded_dtype, folded_entries, folded_pieces, handover
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
 from boleir.codegen.emit.key_vectors import written
@@ -136,8 +136,7 @@ def _grams(context: Context, system: System) -> None:
 
 def _stored_pairs(plan: Plan) -> list[tuple[Expr, Expr]]:
     """Readers and written vectors that are inputs, each with each."""
-    read = [pair.erase for pair in plan.pairs] + [plan.query]
-    return [(r.base, x.base) for r in read for x in written(plan) if r.stored and x.stored]
+    return [(r.base, x.base) for r in plan.reading for x in written(plan) if r.stored and x.stored]
 
 
 def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> None:
@@ -147,10 +146,12 @@ def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> No
     w, plan, parts = tiles.writer, context.plan, handover(context)
     w.section("for the value kernel: what multiplies rows, NaN below a non-finite input")
     values = {name: name for name in parts.others}
-    decay, scale = path_decay(context, plan.query_after_decay, 0), tiles.scale(plan.query, 0)
-    out = [f for f in (decay, scale, anchored) if f]
-    w.let("poisoned", poisoned(tiles, 0))
-    values["out_row"] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
+    for readout, name in zip(plan.readouts, parts.out_rows, strict=True):
+        decay = path_decay(context, readout.after_decay, 0)
+        out = [f for f in (decay, tiles.scale(readout.query, 0), anchored) if f]
+        if not readout.number:
+            w.let("poisoned", poisoned(tiles, 0))
+        values[name] = f'tl.where(poisoned, float("nan"), {product(*out) if out else "1.0"})'
     for p, (pair, name) in enumerate(zip(plan.pairs, parts.erase_rows, strict=True)):
         scale = tiles.scale(erase_of_pair(context, p), 0)
         erase = [f for f in (path_decay(context, pair.after_decay, 0), scale, anchored) if f]
@@ -163,40 +164,44 @@ def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> No
 
 def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
     """G, C, the solve, what pure writes contribute; the folded tiles are stored."""
-    plan, w, precision = context.plan, tiles.writer, system.precision
+    plan, w = context.plan, tiles.writer
     if len(plan.pairs) > 1:
-        _store_folded(context, w, precision, _folded_pairs(context, system))
+        _fold_pairs(context, system)
         return
-    results = []
-    fold = _pair_fold(context, system) if plan.pairs else None
-    for m, write in enumerate(plan.writes):
+    columns = [_pair_folds(context, system)] if plan.pairs else []
+    folds = columns[0] if columns else []
+    for m in range(len(plan.writes)):
         w.section("pure writes: N - F M")
-        own = None if plan.inclusive else plan.own_writes[m] or "0.0"
-        tile = readout_tile(system, f"write_readout{m or ''}", write.key, own)
-        if fold is not None:
-            seen = system.coupling(
-                f"minus_seen{m or ''}", 0, 0, erase_of_pair(context), write.key,
-                plan.pairs[0].after_decay,
-                sign="-", strict=True,
-            )  # fmt: skip
-            precision.dot(w, tile, precision.pieces(w, fold), precision.pieces(w, seen), tile)
-        results.append(tile)
-    if fold is not None:
-        results.insert(0, fold)
-    _store_folded(context, w, precision, results)
+        columns.append(_write_folds(context, system, m, folds))
+    _store_folded(context, system, [tile for row in zip(*columns, strict=True) for tile in row])
 
 
-def _folded_pairs(context: Context, system: System) -> list[str]:
+def _write_folds(context: Context, system: System, m: int, folds: list[str]) -> list[str]:
+    """N - F M of a pure write, for every output; no `folds` where there is no pair."""
+    w, precision = system.writer, system.precision
+    tiles = [readouts(system, readout, 0, 0)[1](m) for readout in context.plan.readouts]
+    if folds:
+        seen, right = erasures(system, 0, 0, 0, erase_of_pair(context))[1](m), None
+        for tile, fold in zip(tiles, folds, strict=True):
+            left = precision.pieces(w, fold)
+            right = right or precision.pieces(w, seen)
+            precision.dot(w, tile, left, right, tile)
+    return tiles
+
+
+def _fold_pairs(context: Context, system: System) -> None:
     """F for each of several pairs, then N less what the pairs erase for each pure write."""
     plan = context.plan
     if not _waits(context, system) and plan.key_decay is None:
         _grams(context, system)
     elimination = Elimination(system, 0, sweeps_of_block(context, 0))
     elimination.solve([erasures(system, p, 0, 0, x.erase) for p, x in enumerate(plan.pairs)])
-    system.writer.section("C, and what each pair takes of it: F = C (I+G)^-1")
-    elimination.reread([plan.query], (*plan.own_pairs, *plan.own_writes))
-    names = [f"fold{p or ''}" for p in range(len(plan.pairs))]
-    return elimination.fold(*readouts(system, 0, 0), names)
+    for readout in plan.readouts:
+        system.writer.section("C, and what each pair takes of it: F = C (I+G)^-1")
+        elimination.reread([readout.query], readout.own)
+        names = [f"fold{p or ''}{readout.mark}" for p in range(len(plan.pairs))]
+        row = elimination.fold(*readouts(system, readout, 0, 0), names)
+        _store_folded(context, system, row, readout.number * len(row))
 
 
 def erase_of_pair(context: Context, p: int = 0) -> Operand:
@@ -204,28 +209,34 @@ def erase_of_pair(context: Context, p: int = 0) -> Operand:
     return replace(context.plan.pairs[p].erase, scalars=handover(context).erase_scalars[p])
 
 
-def _pair_fold(context: Context, system: System) -> str:
-    """F D for the scalars D common to target and erase vector: C (I + D G)^-1 D is
-    (C D) (I + G D)^-1, so that they multiply what is written, once for both tiles."""
+def _pair_folds(context: Context, system: System) -> list[str]:
+    """F D of every output for the scalars D common to target and erase vector: C (I + D G)^-1 D is
+    (C D) (I + G D)^-1, so that they multiply what is written, once for all tiles."""
     plan, common = context.plan, handover(context).common
     pair = plan.pairs[0]
     written = replace(pair.write, scalars=(*common, *pair.write.scalars))
     system.writer.section("G (with a minus sign) and C")
-    own = None if plan.inclusive else plan.own_pairs[0] or "0.0"
-    if own not in (None, "0.0"):
-        own = product(own, *common)
     minus_g = system.coupling(
         "minus_g", 0, 0, erase_of_pair(context), written, pair.after_decay, sign="-", strict=True
     )
-    return _fold(context, system, minus_g, readout_tile(system, "readout", written, own))
+    tiles = []
+    for readout in plan.readouts:
+        own = None if readout.inclusive else readout.own_pairs[0] or "0.0"
+        if own not in (None, "0.0"):
+            own = product(own, *common)
+        name = f"readout{readout.mark}"
+        tiles.append(readout_tile(system, readout, name, written, own))
+    return _folds(context, system, minus_g, tiles)
 
 
-def _store_folded(context: Context, w: Writer, precision: Precision, results: list[str]) -> None:
+def _store_folded(context: Context, system: System, results: list[str], first: int = 0) -> None:
+    """Put tiles where the value kernel looks for them, behind `first` others."""
+    w, count = system.writer, folded_pieces(context)
     w.section("store the folded tiles, piece by piece")
     place_folded(context, w)
     w.let("cell", CELL)
-    pieces = [piece for tile in results for piece in precision.pieces(w, tile).names]
-    for number, piece in enumerate(pieces):
+    pieces = [piece for tile in results for piece in system.precision.pieces(w, tile).names]
+    for number, piece in enumerate(pieces, first * count):
         w.line(f"tl.store({piece_at(number)}, {piece})")
 
 
@@ -242,20 +253,28 @@ def piece_at(number: int) -> str:
     return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
 
 
-def _fold(context: Context, system: System, minus_g: str, readout: str) -> str:
-    """F = C (I+G)^-1."""
+def _folds(context: Context, system: System, minus_g: str, tiles: list[str]) -> list[str]:
+    """F = C (I+G)^-1 for the tile C of every output."""
     w, precision = system.writer, system.precision
     sweeps = sweeps_of_block(context, 0)
     if not sweeps:
-        return readout
+        return tiles
+    names = [f"fold{readout.mark}" for readout in context.plan.readouts]
+    right = None
     if context.schedule.solver == "inverse" and precision.plan == "fp32":
         rough, _, correction = system.rough_inverse("inverse", minus_g, sweeps)
         w.section("F = C (I + Z) (I + E + E^2), with Z exact in bfloat16")
-        precision.dot(w, "fold", precision.thirds(w, readout), Pieces((rough,)), readout)
-        pieces = precision.pieces(w, "fold")
-        return precision.dot(w, "fold", pieces, precision.pieces(w, correction), "fold")
+        for name, tile in zip(names, tiles, strict=True):
+            precision.dot(w, name, precision.thirds(w, tile), Pieces((rough,)), tile)
+            pieces = precision.pieces(w, name)
+            right = right or precision.pieces(w, correction)
+            precision.dot(w, name, pieces, right, name)
+        return names
     build = system.inverse if context.schedule.solver == "inverse" else system.product
     inverse = build("inverse", 0, minus_g, sweeps)
     w.section("F = C (I+G)^-1")
-    pieces = precision.pieces(w, readout)
-    return precision.dot(w, "fold", pieces, precision.pieces(w, inverse))
+    for name, tile in zip(names, tiles, strict=True):
+        pieces = precision.pieces(w, tile)
+        right = right or precision.pieces(w, inverse)
+        precision.dot(w, name, pieces, right)
+    return names

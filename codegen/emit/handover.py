@@ -14,6 +14,11 @@ from boleir.ir import Expr, Kind, Mul, walk
 
 def folded_tiles(context: Context) -> int:
     """T x T tiles that the factors kernel hands over."""
+    return len(context.plan.readouts) * row_tiles(context)
+
+
+def row_tiles(context: Context) -> int:
+    """T x T tiles through which one reader sees right sides and written values."""
     return len(context.plan.pairs) + len(context.plan.writes)
 
 
@@ -53,6 +58,8 @@ class Handover:
     """
 
     common: tuple[str, ...]
+    out_rows: tuple[str, ...]
+    """Variables with what multiplies each output's part of the committed state."""
     targets: tuple[Expr, ...]
     """What each pair writes but for what it erases, without the common scalars."""
     erase_scalars: tuple[tuple[str, ...], ...]
@@ -66,19 +73,21 @@ class Handover:
     @property
     def names(self) -> tuple[str, ...]:
         """Variables of the value kernel, in the order of their planes."""
-        return ("out_row", *self.erase_rows, *self.others)
+        return (*self.out_rows, *self.erase_rows, *self.others)
 
 
 def handover(context: Context) -> Handover:
     """Divide the row scalars of a plan."""
     plan = context.plan
     common, targets, erase = _divided_pairs(plan)
-    inside = [*targets, plan.direct, plan.gain, *(write.value for write in plan.writes)]
+    inside = [*targets, *(x for read in plan.readouts for x in (read.direct, read.gain))]
+    inside += [write.value for write in plan.writes]
     vectors = [v for x in inside if x is not None for v in walk(x) if v.kind is not Kind.HEAD]
     scalars = [n for v in vectors for n in v.children if n.kind is Kind.HEAD]
     used = {n.key for n in scalars} | {f.key for n in scalars for f in split_factors(n)}
     others = tuple(s.name for s in plan.scalars if s.expr.key in used)
-    return Handover(common, targets, erase, others)
+    rows = tuple(f"out_row{readout.mark}" for readout in plan.readouts)
+    return Handover(common, rows, targets, erase, others)
 
 
 _Scalars = tuple[str, ...]

@@ -70,8 +70,8 @@ class Products:
 
     def insert_own(self) -> None:
         """Put the products of a node's own vectors onto the diagonals."""
-        t, plan = self.tiles, self.tiles.context.plan
-        for base, own in t.own.items():
-            name = self.grams[(plan.query.base, plan.query_after_decay), base]
+        t = self.tiles
+        for (reader, base), own in t.own.items():
+            name = self.grams[reader, base]
             same = "node[None, :] == node[:, None]"
             t.writer.let(name, f"tl.where({same}, {own}[:, None], {name})")

@@ -62,8 +62,8 @@ class SumTiles(PathTiles):
         self.readers, self.written = readers(plan), written_bases(plan)
         self.times = sorted({after for _, after in self.readers})
         self.products = Products(self)
-        self.own: dict[Expr, str] = {}
-        """Names of the products of the query with vectors that the same node writes: no decays lie
+        self.own: dict[tuple[Reader, Expr], str] = {}
+        """Names of the products of queries with vectors that the same node writes: no decays lie
         between them, so that they need no pieces; where all else has decayed, they alone are
         left."""
 
@@ -174,8 +174,10 @@ class SumTiles(PathTiles):
         rows = ["reach", "entry"]
         if not self._by_logarithm or sign(plan.key_log_decay) >= 0:
             rows.append("gates_size")
-        query = leaf(plan.query.base)
-        self.own = {base: w.fresh(f"own_{query}_{leaf(base)}") for base in self._own}
+        self.own = {
+            (reader, base): w.fresh(f"own_{leaf(reader[0])}_{leaf(base)}")
+            for reader, base in self._own
+        }
         for name in (*rows, *self.own.values()):
             w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
         if self.together:
@@ -204,9 +206,11 @@ class SumTiles(PathTiles):
             del self.memo[known]
 
     @property
-    def _own(self) -> tuple[Expr, ...]:
-        """Written vectors that the output reads at the node that writes them."""
-        return self.written if self.context.plan.inclusive else ()
+    def _own(self) -> tuple[tuple[Reader, Expr], ...]:
+        """Queries, and written vectors that they read at the node that writes them."""
+        readouts = [x for x in self.context.plan.readouts if x.inclusive]
+        queries = dict.fromkeys((x.query.base, x.after_decay) for x in readouts)
+        return tuple((query, base) for query in queries for base in self.written)
 
     def _sums(self, chunk: int, *, sized: bool) -> None:
         """c + ANCHOR, c summed in eighths and what they leave; how far each node goes beyond the
@@ -239,8 +243,7 @@ class SumTiles(PathTiles):
         self.writer.let("entry", f"tl.maximum(entry, tl.max({largest}, axis=1))")
 
     def _own_products(self, chunk: int) -> None:
-        query = self.context.plan.query.base
-        for base, name in self.own.items():
+        for ((query, _), base), name in self.own.items():
             own = f"tl.sum({self.key(query, 0, chunk)} * {self.key(base, 0, chunk)}, axis=1)"
             self.writer.let(name, f"{name} + {own}")
 

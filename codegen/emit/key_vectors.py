@@ -25,7 +25,8 @@ Reader = tuple[Expr, bool]
 def readers(plan: Plan) -> tuple[Reader, ...]:
     """What reads the state, every vector once."""
     found = [(pair.erase.base, pair.after_decay) for pair in plan.pairs]
-    return tuple(dict.fromkeys([*found, (plan.query.base, plan.query_after_decay)]))
+    found += [(readout.query.base, readout.after_decay) for readout in plan.readouts]
+    return tuple(dict.fromkeys(found))
 
 
 def written(plan: Plan) -> tuple[Operand, ...]:

@@ -9,7 +9,7 @@ carried along are the bits of the nodes with a non-finite input, one word per 64
 from __future__ import annotations
 
 from boleir.codegen.emit.context import EARLIER, OWN
-from boleir.codegen.emit.output import output_rows, poison, store_output, unknowns_at
+from boleir.codegen.emit.output import output_rows, unknowns_at
 from boleir.codegen.emit.state import state_pieces
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import Fused
@@ -95,7 +95,7 @@ class Looped(Fused):
             self.tiles.prefetch(self.token_kinds())
             self.tiles.scalars(OWN)
             self.tiles.carry_bad()
-            right, out = self.state_terms(OWN, state)
+            right, outs = self.state_terms(OWN, state)
             for pair in c.plan.pairs:
                 if pair.gain is not None:
                     self.tiles.finite_value(pair.gain, OWN)
@@ -103,10 +103,9 @@ class Looped(Fused):
             self.tiles.path(OWN, OWN)
             w.section("what earlier blocks contribute")
             with w.block("for earlier in range(0, block):"):
-                self._take_in(right, out)
-            self.own_terms(OWN, right, out)
-            poison(self.tiles, OWN, out, "lost != 0")
-            store_output(self.tiles, OWN, out)
+                self._take_in(right, outs)
+            self.own_terms(OWN, right, outs)
+            self.store(OWN, outs, "lost != 0")
             if c.keeps_unknowns:
                 w.comment("later blocks read the unknowns of this one")
                 w.line("tl.debug_barrier()")
@@ -114,11 +113,12 @@ class Looped(Fused):
     def _pointers(self) -> None:
         """Addresses that do not change from block to block."""
         c, t = self.context, self.tiles
-        output_rows(t)
+        for readout in c.plan.readouts:
+            output_rows(t, readout)
         for p in range(len(c.plan.pairs)):
             unknowns_at(t, p, OWN)
 
-    def _take_in(self, right: list[str], out: str) -> None:
+    def _take_in(self, right: list[str], outs: list[str]) -> None:
         """One pass of the inner loop."""
         w, t, c = self.writer, self.tiles, self.context
         t.node_block(EARLIER)
@@ -129,4 +129,4 @@ class Looped(Fused):
             load = f"tl.load({unknowns_at(t, q, EARLIER)}, mask={t.value_mask(EARLIER)}, other=0.0)"
             w.let(name, load)
             self.solved[q, EARLIER] = self.precision.pieces(w, name)
-        self.from_earlier(OWN, EARLIER, right, out)
+        self.from_earlier(OWN, EARLIER, right, outs)

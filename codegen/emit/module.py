@@ -137,7 +137,7 @@ def _pointers(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ),
         ("recorded", _recorded(context)),
         ("pending", f"int32 [slots, {pending_counts(context)}], recorded tokens left to walk"),
-        ("out", f"{context.out_dtype} [N, {heads}, {shapes.d_v}]"),
+        *((x.pointer, f"{context.out_dtype} [N, {heads}, {shapes.d_v}]") for x in plan.readouts),
         ("table", "int64 [layers, columns]: addresses of a layer's buffers"),
     ]
     inputs = {x.name for x in plan.form.recurrence.inputs}

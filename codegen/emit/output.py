@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.plan import ReadPlan
 
 DECODE = {
     "tiles": """\
@@ -56,30 +58,40 @@ def poisoned(tiles: Tiles, b: int) -> str:
     return tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
 
 
-def poison(tiles: Tiles, b: int, out: str, mask: str) -> None:
+def poison(tiles: Tiles, b: int, outs: list[str], mask: str) -> None:
     """Write NaN to the outputs of the nodes in `mask`."""
     name = tiles.writer.let(tiles.context.block("poisoned", b), mask)
-    tiles.writer.let(out, f'tl.where({tiles.across(name)}, float("nan"), {out})')
+    for out in outs:
+        tiles.writer.let(out, f'tl.where({tiles.across(name)}, float("nan"), {out})')
 
 
-def output_rows(tiles: Tiles) -> tuple[str, str]:
-    """Pointer to the program's first output row, and the token stride in 32 bits."""
-    w, c = tiles.writer, tiles.context
-    key = ("output_rows",)
+def finish_output(tiles: Tiles, b: int, readout: ReadPlan, out: str) -> None:
+    """The gain of an output, and what it takes from neither state nor nodes."""
+    if readout.gain is not None:
+        tiles.writer.let(out, product(out, tiles.value(readout.gain, b)))
+    if readout.direct is not None:
+        tiles.writer.let(out, f"{out} + {tiles.value(readout.direct, b)}")
+
+
+def output_rows(tiles: Tiles, readout: ReadPlan) -> tuple[str, str]:
+    """Pointer to the program's first row of an output, and the token stride in 32 bits."""
+    w, c, mark = tiles.writer, tiles.context, readout.mark
+    key = ("output_rows", mark)
     if key not in w.memo:
-        pointer, stride = w.arg("out", "*" + c.out_dtype), w.arg("out_stride", "i64")
-        w.memo[key] = w.let("out_rows", f"{pointer} + first * {stride} + head * D_V")
-        w.let("out_step", f"{stride}.to(tl.int32)")
-    return w.memo[key], "out_step"
+        pointer = w.arg(readout.pointer, "*" + c.out_dtype)
+        stride = w.arg(f"{readout.pointer}_stride", "i64")
+        w.memo[key] = w.let(f"out_rows{mark}", f"{pointer} + first * {stride} + head * D_V")
+        w.let(f"out_step{mark}", f"{stride}.to(tl.int32)")
+    return w.memo[key], f"out_step{mark}"
 
 
-def store_output(tiles: Tiles, b: int, out: str) -> None:
-    """Store an output tile: zero for a padding row."""
+def store_output(tiles: Tiles, b: int, readout: ReadPlan, out: str) -> None:
+    """Store a tile of an output: zero for a padding row."""
     w, c = tiles.writer, tiles.context
     w.let(out, f"tl.where(slot >= 0, {out}, 0.0)")
-    rows, step = output_rows(tiles)
+    rows, step = output_rows(tiles, readout)
     row = tiles.across(f"{c.block('node', b)} * {step}")
-    value = f"{out}.to({w.arg('out', '*' + c.out_dtype)}.dtype.element_ty)"
+    value = f"{out}.to({w.arg(readout.pointer, '*' + c.out_dtype)}.dtype.element_ty)"
     at = f"{rows} + {row} + {tiles.along('value')}"
     w.line(f"tl.store({at}, {value}, mask={tiles.value_mask(b)})")
 

@@ -12,15 +12,16 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context, place
 from boleir.codegen.emit.groups import OTHER, OWN, GroupTiles, grouped
 from boleir.codegen.emit.output import output_rows
-from boleir.codegen.emit.precision import Precision
+from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.staged import UNROLLED, sources, unknown_rows
 from boleir.codegen.emit.state import load_chunk, place_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import TERM, bracket, product
 from boleir.codegen.emit.walk import Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
+from boleir.codegen.plan import ReadPlan
 from boleir.codegen.schedule import padded
-from boleir.ir import Kind
+from boleir.ir import Expr, Kind
 
 
 def reading_nodes(context: Context) -> int:
@@ -56,6 +57,8 @@ class _Values(Walk):
     def __init__(self, context: Context, writer: Writer) -> None:
         super().__init__(context, writer, reading_nodes(context))
         self.precision = Precision(context.schedule.precision, whole=True)
+        self.state: Pieces | None = None
+        """The tile of the state, once an output has read it whole."""
 
     def emit(self, *, pdl: bool) -> None:
         """The whole body."""
@@ -66,18 +69,19 @@ class _Values(Walk):
         place_state(self)
         if self.decay_kind is not Kind.KEY:
             self._read_state()
-        self.after = plan.query_after_decay
-        self.query = self.whole_operand(Kind.KEY, plan.query, OWN)
-        for own in (*plan.own_pairs, *plan.own_writes):
+        self.queries = [self.whole_operand(Kind.KEY, x.query, OWN) for x in plan.readouts]
+        for own in (own for readout in plan.readouts for own in readout.own):
             if own is not None:
                 self.row_scalar(plan.scalar(own), OWN)
-        self.begin((self.after,), self._ones())
-        w.let("out_tile", f"tl.zeros([{self.nodes}, B_V], tl.float32)")
+        self.begin(tuple(dict.fromkeys(x.after_decay for x in plan.readouts)), self._ones())
+        for readout in plan.readouts:
+            w.let(f"out_tile{readout.mark}", f"tl.zeros([{self.nodes}, B_V], tl.float32)")
         w.let("poisoned", f"tl.zeros([{self.nodes}], tl.int32)")
         with self.steps():
             self._take_in()
-        self._add_state()
-        self._finish()
+        for readout, query in zip(plan.readouts, self.queries, strict=True):
+            self._add_state(readout, query)
+            self._finish(readout)
 
     def _ones(self) -> dict[Kind, str]:
         width = padded(self.context.shapes.d_k)
@@ -101,30 +105,45 @@ class _Values(Walk):
         w, plan = self.writer, self.context.plan
         w.comment("a non-finite input of the reached node")
         w.let("poisoned", f"tl.where(inside_reached & ~({self.is_finite(OTHER)}), 1, poisoned)")
-        query = self.query
-        if self.decay_kind is Kind.KEY:
-            query = w.let("query_decayed", product(passed(self.after), query))
-        terms = []
+        queries = [
+            self._decayed(readout, query)
+            for readout, query in zip(plan.readouts, self.queries, strict=True)
+        ]
+        terms: list[list[str]] = [[] for _ in queries]
         for m in range(len(sources(plan))):
-            share = self._share(m, query)
-            if share is not None:
-                terms.append(product(share, bracket(self._value_side(m))))
-        if not terms:
-            return
-        read = " + ".join(terms)
-        if self.decay_kind is Kind.VALUE:
-            read = product(passed(self.after), read)
-        total = f"out_tile + {bracket(read, TERM)}"
-        w.let("out_tile", f"tl.where(inside_reached[:, None], {total}, out_tile)")
+            keys = self._key_side(m)
+            shares = [
+                self._share(readout, m, product(query, keys))
+                for readout, query in zip(plan.readouts, queries, strict=True)
+            ]
+            values = bracket(self._value_side(m))
+            for share, of_output in zip(shares, terms, strict=True):
+                of_output.append(product(share, values))
+        for readout, of_output in zip(plan.readouts, terms, strict=True):
+            if not of_output:
+                continue
+            read, out = " + ".join(of_output), f"out_tile{readout.mark}"
+            if self.decay_kind is Kind.VALUE:
+                read = product(passed(readout.after_decay), read)
+            total = f"{out} + {bracket(read, TERM)}"
+            w.let(out, f"tl.where(inside_reached[:, None], {total}, {out})")
 
-    def _share(self, m: int, query: str) -> str:
-        """C: how much of the value side of a write the node reads."""
+    def _decayed(self, readout: ReadPlan, query: str) -> str:
+        """A query times what has decayed so far of its own channels."""
+        if self.decay_kind is not Kind.KEY:
+            return query
+        name = f"query_decayed{readout.mark}"
+        return self.writer.let(name, product(passed(readout.after_decay), query))
+
+    def _share(self, readout: ReadPlan, m: int, products: str) -> str:
+        """C: how much of the value side of a write an output of the node reads; `products` of its
+        query with the key side."""
         w, plan = self.writer, self.context.plan
-        name = w.let(f"share_{m}", f"tl.sum({product(query, self._key_side(m))}, axis=1)")
+        name = w.let(f"share_{m}{readout.mark}", f"tl.sum({products}, axis=1)")
         if self.decay_kind is Kind.HEAD:
-            w.let(name, product(name, passed(self.after)))
-        if not plan.inclusive:
-            own = (*plan.own_pairs, *plan.own_writes)[m]
+            w.let(name, product(name, passed(readout.after_decay)))
+        if not readout.inclusive:
+            own = readout.own[m]
             weight = "0.0" if own is None else self.row_scalar(plan.scalar(own), OWN)
             weight = product(weight, name) if plan.right and own is not None else weight
             w.let(name, f"tl.where(own, {weight}, {name})")
@@ -164,45 +183,51 @@ class _Values(Walk):
         w.section("what the queries read of the committed state")
         with w.scope():
             tiles = GroupTiles(self.whole, grouped(self.whole, "reached", self.nodes, step), w)
-            system, start = System(tiles, self.precision), None
+            system = System(tiles, self.precision)
             for chunk in range(tiles.context.key_chunks):
                 first = f"{chunk * step} + " if chunk else ""
                 w.let(tiles.key_name(chunk), f"{first}tl.arange(0, {step})")
                 state = state_pieces(tiles, self.precision, [load_chunk(tiles, chunk)])[0]
-                keys = system.key_pieces(self.context.plan.query.base, OWN, chunk)
-                start = self.precision.dot(w, "read", keys, state, start)
+                for base, name in self._reads().items():
+                    keys = system.key_pieces(base, OWN, chunk)
+                    self.precision.dot(w, name, keys, state, name if chunk else None)
 
-    def _add_state(self) -> None:
+    def _reads(self) -> dict[Expr, str]:
+        """What is read of the committed state, by the vector that reads."""
+        bases = dict.fromkeys(readout.query.base for readout in self.context.plan.readouts)
+        return {base: f"read{n or ''}" for n, base in enumerate(bases)}
+
+    def _add_state(self, readout: ReadPlan, query: str) -> None:
         """P (S_pre^T q)."""
-        w, plan, kind = self.writer, self.context.plan, self.decay_kind
+        w, kind, out = self.writer, self.decay_kind, f"out_tile{readout.mark}"
         w.section("output: + P (q^T S_pre)")
-        w.origin("readout", place(plan.form.recurrence.output))
-        read = "read"
+        w.origin("readout", place(readout.output))
         if kind is Kind.KEY:
-            tile = w.let("query_decayed", product(passed(self.after), self.query))
-            state = state_pieces(self, self.precision, [load_chunk(self, 0)])[0]
+            read, tile = f"read{readout.mark}", self._decayed(readout, query)
+            self.state = self.state or state_pieces(self, self.precision, [load_chunk(self, 0)])[0]
             keys = self.precision.pieces(w, tile)
-            self.precision.dot(w, read, keys, state)
+            self.precision.dot(w, read, keys, self.state)
         else:
-            read = self.with_scalars(plan.query, OWN, read)
+            read = self.with_scalars(readout.query, OWN, self._reads()[readout.query.base])
         if kind is Kind.HEAD:
-            read = product(f"{passed(self.after)}[:, None]", read)
+            read = product(f"{passed(readout.after_decay)}[:, None]", read)
         elif kind is Kind.VALUE:
-            read = product(passed(self.after), read)
-        w.let("out_tile", f"out_tile + {read}")
+            read = product(passed(readout.after_decay), read)
+        w.let(out, f"{out} + {read}")
 
-    def _finish(self) -> None:
+    def _finish(self, readout: ReadPlan) -> None:
         """Gain, direct part, NaN below a non-finite input, zero for a padding row."""
-        w, plan, out = self.writer, self.context.plan, "out_tile"
-        if plan.gain is not None:
-            per_head = plan.gain.kind is Kind.HEAD
-            gain = self.weight(plan.gain, OWN, "[:, None]") if per_head else None
-            w.let(out, product(out, gain or self.value(plan.gain, OWN)))
-        if plan.direct is not None:
-            w.let(out, f"{out} + {self.value(plan.direct, OWN)}")
+        w, out = self.writer, f"out_tile{readout.mark}"
+        if readout.gain is not None:
+            per_head = readout.gain.kind is Kind.HEAD
+            gain = self.weight(readout.gain, OWN, "[:, None]") if per_head else None
+            w.let(out, product(out, gain or self.value(readout.gain, OWN)))
+        if readout.direct is not None:
+            w.let(out, f"{out} + {self.value(readout.direct, OWN)}")
         w.let(out, f'tl.where((poisoned != 0)[:, None], float("nan"), {out})')
         w.let(out, f"tl.where(slot >= 0, {out}, 0.0)")
-        rows, step = output_rows(self)
-        value = f"{out}.to({w.arg('out', '*' + self.whole.out_dtype)}.dtype.element_ty)"
+        rows, step = output_rows(self, readout)
+        pointer = w.arg(readout.pointer, "*" + self.whole.out_dtype)
+        value = f"{out}.to({pointer}.dtype.element_ty)"
         at = f"{rows} + (node * {step})[:, None] + value[None, :]"
         w.line(f"tl.store({at}, {value}, mask={self.value_mask(OWN)})")

@@ -10,13 +10,19 @@ from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
-from boleir.codegen.emit.output import find_tile, store_output, system_number, value_grid
+from boleir.codegen.emit.output import (
+    find_tile,
+    finish_output,
+    store_output,
+    system_number,
+    value_grid,
+)
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.signals import expect, wait
 from boleir.codegen.emit.state import find_slot, load_state, state_pieces
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.text import bracket, product
+from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -113,8 +119,8 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
 
 
 def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reader, str]) -> None:
-    """Right sides and written values, then the output."""
-    plan, w = context.plan, tiles.writer
+    """Right sides and written values, then the outputs."""
+    plan, w, rows = context.plan, tiles.writer, handover(context).out_rows
     place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
     w.let("cell", CELL)
     if context.watches_values:
@@ -123,18 +129,17 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reade
     if context.watches_values:
         with w.block("if bad != 0:"):
             poisoned = f"({tiles.ancestors(0, 0)} & bad) != 0"
-            w.let("out_row", f'tl.where({poisoned}, float("nan"), out_row)')
-    w.section("output: P (q^T S_pre) + F (r - e^T S_pre)")
-    w.origin("readout", place(plan.form.recurrence.output))
-    read = products[plan.query.base, plan.query_after_decay]
-    out = w.let("out_tile", f"{tiles.across('out_row')} * {read}")
-    for number, pieces in enumerate(right):
-        system.apply(out, pieces, _load_folded(tiles, number), out)
-    if plan.gain is not None:
-        w.let(out, product(out, tiles.value(plan.gain, 0)))
-    if plan.direct is not None:
-        w.let(out, f"{out} + {tiles.value(plan.direct, 0)}")
-    store_output(tiles, 0, out)
+            for row in rows:
+                w.let(row, f'tl.where({poisoned}, float("nan"), {row})')
+    for readout, row in zip(plan.readouts, rows, strict=True):
+        w.section("output: P (q^T S_pre) + F (r - e^T S_pre)")
+        w.origin("readout", place(readout.output))
+        read = products[readout.query.base, readout.after_decay]
+        out = w.let(f"out_tile{readout.mark}", f"{tiles.across(row)} * {read}")
+        for number, pieces in enumerate(right, readout.number * len(right)):
+            system.apply(out, pieces, _load_folded(tiles, number), out)
+        finish_output(tiles, 0, readout, out)
+        store_output(tiles, 0, readout, out)
 
 
 def _right_operands(

@@ -15,6 +15,7 @@ from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import (
     WAITING,
     find_tile,
+    finish_output,
     path_decay,
     poison,
     poisoned,
@@ -29,7 +30,7 @@ from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Operand, WritePlan
+from boleir.codegen.plan import Operand, ReadPlan, WritePlan
 from boleir.codegen.topology_facts import alive
 from boleir.ir import Expr, Input, Kind, Per
 
@@ -118,29 +119,41 @@ class Fused:
     def block(self, b: int, state: list[Pieces]) -> None:
         """One block: right sides, what comes from other nodes, the solve, the readout."""
         c = self.context
-        right, out = self.state_terms(b, state)
+        right, outs = self.state_terms(b, state)
         for a in range(b):
             if alive(c, b, a):
-                self.from_earlier(b, a, right, out)
-        self.own_terms(b, right, out)
-        poison(self.tiles, b, out, poisoned(self.tiles, b))
-        store_output(self.tiles, b, out)
+                self.from_earlier(b, a, right, outs)
+        self.own_terms(b, right, outs)
+        self.store(b, outs, poisoned(self.tiles, b))
 
-    def state_terms(self, b: int, state: list[Pieces]) -> tuple[list[str], str]:
+    def store(self, b: int, outs: list[str], poisoned: str) -> None:
+        """The outputs of a block, NaN for the nodes in the mask `poisoned`."""
+        poison(self.tiles, b, outs, poisoned)
+        for readout, out in zip(self.context.plan.readouts, outs, strict=True):
+            store_output(self.tiles, b, readout, out)
+
+    def state_terms(self, b: int, state: list[Pieces]) -> tuple[list[str], list[str]]:
         """Right sides and outputs as far as the committed state determines them."""
         plan, w = self.context.plan, self.writer
         if plan.pairs:
             w.section("right side: R = r - P (e^T S_pre)")
         right = [self._right_side(p, b, state) for p in range(len(plan.pairs))]
-        w.section("output: P (q^T S_pre)")
-        w.origin("readout", place(plan.form.recurrence.output))
-        return right, self._read_state(plan.query, plan.query_after_decay, b, state, "out_tile")
+        outs = []
+        for readout in plan.readouts:
+            w.section("output: P (q^T S_pre)")
+            w.origin("readout", place(readout.output))
+            stem = f"out_tile{readout.mark}"
+            outs.append(self._read_state(readout.query, readout.after_decay, b, state, stem))
+        return right, outs
 
-    def own_terms(self, b: int, right: list[str], out: str) -> None:
-        """What the nodes of the block do to each other: pure writes, the solve, the readout."""
-        self._own_writes(b, right, out)
+    def own_terms(self, b: int, right: list[str], outs: list[str]) -> None:
+        """What the nodes of the block do to each other: pure writes, the solve, the readouts."""
+        self._own_writes(b, right, outs)
         self._solve(b, right)
-        self._own_readout(b, out)
+        if self.context.plan.pairs:
+            self.writer.section("output: + C U")
+        for readout, out in zip(self.context.plan.readouts, outs, strict=True):
+            self._own_readout(b, readout, out)
 
     # -- reading the state ------------------------------------------------------------------------
 
@@ -168,7 +181,7 @@ class Fused:
 
     # -- other blocks and pure writes -------------------------------------------------------------
 
-    def from_earlier(self, b: int, a: int, right: list[str], out: str) -> None:
+    def from_earlier(self, b: int, a: int, right: list[str], outs: list[str]) -> None:
         """What an earlier block contributes to right sides and outputs."""
         plan, c = self.context.plan, self.context
         for q, source in enumerate(plan.writing):
@@ -178,21 +191,21 @@ class Fused:
                     source.write, pair.after_decay, sign="-", strict=True,
                 )  # fmt: skip
                 self._accumulate(right[p], p, b, self.solved[q, a], tile)
-            name = c.pair(f"readout{q or ''}", b, a)
-            self._into_output(b, a, out, source.write, self.solved[q, a], name, None)
+            for readout, out in zip(plan.readouts, outs, strict=True):
+                name = c.pair(f"readout{q or ''}{readout.mark}", b, a)
+                self._into_output(readout, b, a, out, source.write, self.solved[q, a], name, None)
         for m, write in enumerate(plan.writes):
-            self._write_into(b, a, m, write, right, out, None)
+            self._write_into(b, a, m, write, right, outs)
 
-    def _own_writes(self, b: int, right: list[str], out: str) -> None:
+    def _own_writes(self, b: int, right: list[str], outs: list[str]) -> None:
         plan = self.context.plan
         if plan.writes:
             self.writer.section("pure writes of the block's own nodes")
         for m, write in enumerate(plan.writes):
-            own = None if plan.inclusive else (plan.own_writes[m] or "0.0")
-            self._write_into(b, b, m, write, right, out, own)
+            self._write_into(b, b, m, write, right, outs)
 
     def _write_into(
-        self, b: int, a: int, m: int, write: WritePlan, right: list[str], out: str, own: str | None
+        self, b: int, a: int, m: int, write: WritePlan, right: list[str], outs: list[str]
     ) -> None:
         c = self.context
         for p, pair in enumerate(c.plan.pairs):
@@ -203,8 +216,11 @@ class Fused:
             )  # fmt: skip
             self._accumulate(right[p], p, b, self._value_pieces(m, write.value, a), tile)
         pieces = self._value_pieces(m, write.value, a)
-        name = c.pair(f"write_readout{m or ''}", b, a)
-        self._into_output(b, a, out, write.key, pieces, name, own)
+        for readout, out in zip(c.plan.readouts, outs, strict=True):
+            inclusive = a != b or readout.inclusive
+            own = None if inclusive else (readout.own_writes[m] or "0.0")
+            name = c.pair(f"write_readout{m or ''}{readout.mark}", b, a)
+            self._into_output(readout, b, a, out, write.key, pieces, name, own)
 
     def _accumulate(self, name: str, p: int, b: int, unknown: Pieces, tile: str) -> None:
         gain = self.context.plan.pairs[p].gain
@@ -225,12 +241,12 @@ class Fused:
         return Pieces(tuple(memo[known].split()))
 
     def _into_output(
-        self, b: int, a: int, out: str, written: Operand, source: Pieces, name: str, own: str | None
-    ) -> None:
-        plan = self.context.plan
+        self, readout: ReadPlan, b: int, a: int, out: str, written: Operand, source: Pieces,
+        name: str, own: str | None,
+    ) -> None:  # fmt: skip
         diagonal = None if own in (None, "0.0") else self.context.block(str(own), b)
         tile = self.system.coupling(
-            name, b, a, plan.query, written, plan.query_after_decay, strict=own is not None,
+            name, b, a, readout.query, written, readout.after_decay, strict=own is not None,
             own=diagonal,
         )  # fmt: skip
         self.system.apply(out, source, self.precision.pieces(self.writer, tile), out)
@@ -266,21 +282,18 @@ class Fused:
 
     # -- output -----------------------------------------------------------------------------------
 
-    def _own_readout(self, b: int, out: str) -> None:
+    def _own_readout(self, b: int, readout: ReadPlan, out: str) -> None:
         plan, t, w, c = self.context.plan, self.tiles, self.writer, self.context
-        if plan.pairs:
-            w.section("output: + C U")
         for q, source in enumerate(plan.pairs):
-            own = None if plan.inclusive else (plan.own_pairs[q] or "0.0")
+            weight = None if readout.inclusive else readout.own_pairs[q]
             if source.watched:
-                w.let(out, f"{out} + {t.across(c.block(str(own), b))} * {self.unknown[q, b]}")
+                if weight:
+                    w.let(out, f"{out} + {t.across(c.block(weight, b))} * {self.unknown[q, b]}")
                 continue
-            name = c.block(f"readout{q or ''}", b)
-            self._into_output(b, b, out, source.write, self.solved[q, b], name, own)
-        if plan.gain is not None:
-            w.let(out, product(out, t.value(plan.gain, b)))
-        if plan.direct is not None:
-            w.let(out, f"{out} + {t.value(plan.direct, b)}")
+            own = None if readout.inclusive else (weight or "0.0")
+            name, unknown = c.block(f"readout{q or ''}{readout.mark}", b), self.solved[q, b]
+            self._into_output(readout, b, b, out, source.write, unknown, name, own)
+        finish_output(t, b, readout, out)
 
 
 def _index(p: int, q: int, *of: tuple[object, ...]) -> str:

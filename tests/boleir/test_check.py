@@ -251,6 +251,33 @@ def test_a_wrong_kernel_fails(fault: str) -> None:
     assert "FAIL kernel wrong" in str(report)
 
 
+@pytest.mark.parametrize("wrong", [None, 0, 1])
+def test_every_output_of_a_kernel_is_compared(wrong: int | None) -> None:
+    form = derive(bole.parse(TWO_OUTPUTS))
+
+    def kernel(sample: Sample) -> KernelRun:
+        outputs = []
+        for number, one in enumerate((form, *form.more)):
+            walk = sequential(one.recurrence, **sample.arguments)
+            outputs.append(walk.output * (1.001 if number == wrong else 1.0))
+        return KernelRun(outputs[0], walk.states[sample.accepted], tuple(outputs[1:]))
+
+    report = check(form.recurrence, trees=1, over=FEW, kernels={"one": kernel})
+    assert report.passed is (wrong is None)
+    if wrong is not None:
+        assert f"output {wrong + 1} of node" in report.findings[-1].where
+
+
+TWO_OUTPUTS = """
+recurrence surprised(q: key, k: key, v: value, b: head)
+  k = l2norm(k)
+  surprise = v - S^T k
+  S = S + k (sigmoid(b) * surprise)^T
+  out S^T q
+  out surprise
+"""
+
+
 def test_report_as_json_and_text() -> None:
     report = check(bole.load("retention"), trees=2, over=FEW)
     stored = json.loads(json.dumps(report.to_json()))

@@ -20,13 +20,13 @@ def plan_of(name: str, d_k: int = 64, d_v: int = 32) -> Plan:
 def test_gdn_keeps_vectors_as_they_lie_in_memory() -> None:
     plan = plan_of("gdn")
     (pair,) = plan.pairs
-    assert plan.query.stored and pair.erase.stored and pair.write.stored
-    assert plan.query.constant == 64**-0.5
-    assert plan.query.scalars == ("norm_q",)
+    assert plan.readouts[0].query.stored and pair.erase.stored and pair.write.stored
+    assert plan.readouts[0].query.constant == 64**-0.5
+    assert plan.readouts[0].query.scalars == ("norm_q",)
     assert pair.erase.scalars == ("beta", "norm_k")
     assert pair.write.scalars == ("norm_k",)
-    assert pair.after_decay and plan.query_after_decay and plan.inclusive
-    assert not plan.writes and plan.direct is None and plan.gain is None
+    assert pair.after_decay and plan.readouts[0].after_decay and plan.readouts[0].inclusive
+    assert not plan.writes and plan.readouts[0].direct is None and plan.readouts[0].gain is None
 
 
 def test_row_scalars_say_what_they_depend_on() -> None:
@@ -99,21 +99,21 @@ def test_simultaneous_pairs_are_not() -> None:
 
 def test_reading_before_the_update_gives_a_diagonal_of_its_own() -> None:
     plan = plan_of("read_before")
-    assert not plan.inclusive and not plan.query_after_decay
-    assert plan.own_pairs == (None,) and plan.own_writes == (None,)
-    assert plan.direct is not None
+    assert not plan.readouts[0].inclusive and not plan.readouts[0].after_decay
+    assert plan.readouts[0].own_pairs == (None,) and plan.readouts[0].own_writes == (None,)
+    assert plan.readouts[0].direct is not None
     assert not plan.pairs[0].after_decay
 
 
 def test_comba_reads_before_the_decay() -> None:
     plan = plan_of("comba")
-    assert not plan.pairs[0].after_decay and plan.query_after_decay
+    assert not plan.pairs[0].after_decay and plan.readouts[0].after_decay
 
 
 def test_a_value_gate_is_kept_apart_from_the_inverse() -> None:
     plan = plan_of("value_gate")
     assert plan.pairs[0].gain is not None and plan.pairs[0].gain.kind is Kind.VALUE
-    assert plan.gain is not None
+    assert plan.readouts[0].gain is not None
 
 
 def test_no_decay_no_solve() -> None:

@@ -17,6 +17,7 @@ from boleir.errors import LaunchError
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.workspace import Workspace
 from boleir.trees import shapes
+from tests.codegen.several_outputs import TEXTS
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
 TREES = (
@@ -44,7 +45,8 @@ INVARIANT = ("k", "v", "a")
 
 def harness(recurrence: str, schedule: dict[str, Any] | None, shape: list[int]) -> Harness:
     """A kernel for trees of up to 20 nodes and depth 5."""
-    return Harness(recurrence, Shape(*shape), max_nodes=NODES, max_depth=DEPTH, schedule=schedule)
+    given = boleir.parse(TEXTS[recurrence]) if recurrence in TEXTS else recurrence
+    return Harness(given, Shape(*shape), max_nodes=NODES, max_depth=DEPTH, schedule=schedule)
 
 
 def verify_and_commit(
@@ -260,9 +262,9 @@ POOL = ("states", "windows", "recorded tokens", "pending counts")
 """What a layer of a pool keeps."""
 
 
-def compiled_region(shape: list[int]) -> dict[str, Any]:
+def compiled_region(shape: list[int], recurrence: str = "gdn") -> dict[str, Any]:
     """Two layers and a commit inside torch.compile: one graph, the same bits as outside."""
-    made = harness("gdn", None, shape)
+    made = harness(recurrence, None, shape)
     kernel, room = made.kernel, 40
     layers = [made.batch(TREES, SLOTS, cases=CASES, seed=seed) for seed in (0, 50)]
     accepted, slots = layers[0].slot_tensor([8, 0, 2, 3, 7, 9]), layers[0].slot_tensor()
@@ -274,7 +276,7 @@ def compiled_region(shape: list[int]) -> dict[str, Any]:
         outs, factors = [], []
         for layer, (pool, given) in enumerate(zip(pools, inputs, strict=True)):
             out, kept = kernel.verify(tree, given, pool, slots, workspace=space, layer=layer)
-            outs.append(out * 2)
+            outs += [one * 2 for one in (out if isinstance(out, tuple) else (out,))]
             factors.append(kept)
         kernel.commit(factors, accepted, pools, slots)
         return outs
@@ -282,9 +284,8 @@ def compiled_region(shape: list[int]) -> dict[str, Any]:
     seen = []
     for function in (step, torch.compile(step, backend="aot_eager", fullgraph=True)):
         pools = [
-            PoolLayer(x.pool.state.clone(), x.pool.window.clone())
+            PoolLayer(x.pool.state.clone(), None if x.window is None else x.pool.tensors[1].clone())
             for x in layers
-            if x.pool.window is not None
         ]
         outs = function(pools, [x.inputs for x in layers], kernel.workspace(6, room, 2))
         named = {f"output {layer}": out for layer, out in enumerate(outs)}

@@ -198,8 +198,9 @@ class Harness:
         inputs |= self._parameters(drawn, guarded)
         state, window = self._pool(drawn, slots, pool_slots)
         face = self.kernel.interface
-        shape = (cu[-1], face.value_heads, face.d_v)
-        out = Guarded(shape, padded(face.value_heads * face.d_v), self.dtype("out"), self.device)
+        heads = face.value_heads * len(face.outputs)
+        shape = (cu[-1], heads, face.d_v)
+        out = Guarded(shape, padded(heads * face.d_v), self.dtype("out"), self.device)
         for held in (*guarded.values(), state, out, *([window] if window else [])):
             held.remember()
         layer = PoolLayer(state.view, window.view if window else None)
@@ -261,7 +262,8 @@ class Harness:
     # ---- running and comparing ----------------------------------------------------------
 
     def verify(self, batch: Batch, **options: Any) -> tuple[torch.Tensor, Factors]:
-        """One call into the guarded output, with poisoned scratch."""
+        """One call into the guarded output, with poisoned scratch. Several outputs lie side by side
+        in it, as heads."""
         if "workspace" not in options:
             room = batch.tree.num_nodes + 5
             space = self.kernel.workspace(batch.tree.num_requests + 1, room)
@@ -269,17 +271,25 @@ class Harness:
             options["workspace"] = space
         slots = batch.slot_tensor()
         batch.walks.clear()
-        done = self.kernel.verify(
-            batch.tree, batch.inputs, batch.pool, slots, out=batch.out.view, **options
-        )
+        outs = batch.out.view.split(self.kernel.interface.value_heads, dim=1)
+        several = len(outs) > 1
+        _, factors = self.kernel.verify(
+            batch.tree, batch.inputs, batch.pool, slots, out=outs if several else batch.out.view,
+            **options,
+        )  # fmt: skip
         if self.kernel.interface.conv_channels:
             batch.mixed = options["workspace"].convolved(options.get("layer", 0))
-        return done
+        return batch.out.view, factors
 
     def reference(self, request: Sample, mixed: torch.Tensor | None = None) -> Any:
-        """The float64 walk of a request, from the convolved inputs that were stored if given."""
+        """The float64 walk of a request, from the convolved inputs that were stored if given;
+        several outputs side by side."""
         stored = None if mixed is None else self.stored(mixed)
-        return sequential(self.recurrence, **request.arguments, stored=stored)
+        walks = [
+            sequential(self.recurrence.with_output(number), **request.arguments, stored=stored)
+            for number in range(len(self.recurrence.outputs))
+        ]
+        return replace(walks[0], output=np.concatenate([w.output for w in walks], axis=1))
 
     def stored(self, mixed: torch.Tensor) -> dict[Expr, Any]:
         """Rows of convolved inputs as values of their expressions."""
@@ -315,19 +325,23 @@ class Harness:
         return worst
 
     def output_error(self, batch: Batch, out: torch.Tensor) -> float:
-        """Worst error per node over all requests; infinite where a padding row is not zero. An
-        error counts for less where the walk itself, in float32, exceeds the limit."""
+        """Worst error per node and output over all requests; infinite where a padding row is not
+        zero. An error counts for less where the walk itself, in float32, exceeds the limit."""
         worst = 0.0
         for b, request in enumerate(batch.samples):
             rows = out[batch.cu[b] : batch.cu[b + 1]]
             if batch.slots[b] < 0:
                 worst = max(worst, 0.0 if bool((rows == 0).all()) else float("inf"))
             elif request is not None:
-                reference = self.walk(batch, b).output
-                errors = node_errors(rows.double().cpu().numpy(), reference)
-                if float(errors.max(initial=0.0)) > LIMIT and batch.mixed is None:
-                    errors *= trust(self.form, request, reference, LIMIT)
-                worst = max(worst, float(errors.max()))
+                exact = self.walk(batch, b).output
+                for number, form in enumerate((self.form, *self.form.more)):
+                    heads = self.kernel.interface.value_heads
+                    own = slice(number * heads, (number + 1) * heads)
+                    found, reference = rows[:, own].double().cpu().numpy(), exact[:, own]
+                    errors = node_errors(found, reference)
+                    if float(errors.max(initial=0.0)) > LIMIT and batch.mixed is None:
+                        errors *= trust(form, request, reference, LIMIT)
+                    worst = max(worst, float(errors.max()))
         return worst
 
     def state_error(self, batch: Batch, slot: int, request: Sample, node: int) -> float:

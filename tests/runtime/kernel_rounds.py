@@ -53,6 +53,7 @@ def play(made: Harness, count: int, *, nodes: int = 9, seed: int = 0) -> dict[st
             out, factors = made.kernel.verify(
                 tree, batch.inputs, pool.layer(layer), slots, workspace=space, layer=layer
             )
+            out = torch.cat(out, dim=1) if isinstance(out, tuple) else out
             found.append(factors)
             for b, request in enumerate(requests):
                 rows = out[batch.cu[b] : batch.cu[b + 1]].double().cpu().numpy()

@@ -14,6 +14,7 @@ from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule
 from boleir.runtime.kernel import Kernel
 from boleir.runtime.program import Start, Values
+from tests.codegen.several_outputs import TEXTS
 
 
 class RecordingProgram:
@@ -67,7 +68,7 @@ def recorded(
 ) -> tuple[Kernel, RecordingProgram]:
     """A kernel of 2/4 heads, 32 x 48, 8 nodes, depth 3, bfloat16."""
     lowered = lower(
-        boleir.load(recurrence),
+        boleir.parse(TEXTS[recurrence]) if recurrence in TEXTS else boleir.load(recurrence),
         Shapes(2, 4, 32, 48, 8, 3),
         schedule=Schedule(b_v=16, b_k=32, node_block=16, **schedule),
     )

@@ -48,7 +48,8 @@ def serve(folder: str) -> dict[str, Any]:
         factors.append(kept)
     kernel.commit(factors, torch.tensor([1, -1], dtype=torch.int32), pool, slots)
     names = {101 + at: spec for at, spec in enumerate(launches)}
-    known = {**inputs, "slots": slots, "state": pool.layer(1).state, "out": out}
+    known = {**inputs, "slots": slots, "state": pool.layer(1).state}
+    known |= zip(face.outputs, out if len(face.outputs) > 1 else [out], strict=True)
     return {
         "started": [names[seen.function].kernel for seen in driver.launches],
         "grids": [list(seen.grid) for seen in driver.launches],

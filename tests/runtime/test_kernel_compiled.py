@@ -15,6 +15,7 @@ import torch
 import boleir
 from boleir.errors import CacheError, CompileError, LaunchError, ScheduleError, SpecError
 from boleir.runtime.kernel import Kernel
+from tests.codegen.several_outputs import TEXTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -27,27 +28,30 @@ print(json.dumps(serve(sys.argv[1])))
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
-    """GDN for sm_90, with a cache folder of its own."""
+@pytest.fixture(scope="module", params=["gdn", "two_queries"])
+def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kernel:
+    """GDN, with one output and with two, for sm_90, with a cache folder of its own."""
     from boleir.runtime import cache_root
 
+    name = request.param
+    recurrence = boleir.parse(TEXTS[name]) if name in TEXTS else name
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOLEIR_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("TRITON_INTERPRET", raising=False)
         cache_root.cache_root.cache_clear()
-        made = boleir.compile("gdn", target="sm_90", **SIZES)
-        again = boleir.compile("gdn", target="sm_90", **SIZES)
+        made = boleir.compile(recurrence, target="sm_90", **SIZES)
+        again = boleir.compile(recurrence, target="sm_90", **SIZES)
     cache_root.cache_root.cache_clear()
     assert made.artifact is not None and again.artifact is not None
     assert made.artifact.files == again.artifact.files
+    assert len(made.interface.outputs) == 1 + (name in TEXTS)
     return made
 
 
 @pytest.fixture(scope="module")
 def served(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a serving process without a compiler reports."""
-    folder = kernel.save(tmp_path_factory.mktemp("saved") / "gdn")
+    folder = kernel.save(tmp_path_factory.mktemp("saved") / "kernels")
     child = subprocess.run(
         [sys.executable, "-c", _SERVE, str(folder)],
         cwd=ROOT,

@@ -23,6 +23,7 @@ from boleir.runtime.kernel import Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.tree_batch import TreeBatch
 from boleir.trees import shapes
+from tests.codegen.several_outputs import TEXTS as OUTPUTS
 from tests.codegen.staged_recurrences import TEXTS
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.kernel_rounds import play
@@ -122,6 +123,11 @@ VARIANTS = (
     *(Variant(name, Shape(1, 2, 64, 96), 33, 8) for name in TEXTS if "convolved" not in name),
     Variant("value_convolved", Shape(1, 2, 96, 60), 17, 5, dtype="float32"),
     Variant("right_convolved", Shape(1, 2, 60, 96), 17, 5, dtype="float32"),
+    Variant("two_queries", QWEN, 64, 8, batch=16),
+    Variant("two_queries", QWEN, 16, 5),
+    Variant("surprised", QWEN, 64, 8),
+    Variant("surprised", Shape(1, 2, 96, 60), 200, 9, batch=16),
+    *(Variant(name, Shape(1, 2, 64, 96), 33, 8) for name in OUTPUTS),
 )
 DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
@@ -182,9 +188,9 @@ def schedule_of(variant: Variant) -> dict[str, Any] | None:
 def harness(variant: Variant) -> Harness:
     """Compiled once per session; outputs in float32."""
     if variant not in _MADE:
-        name = variant.recurrence
+        name, texts = variant.recurrence, TEXTS | OUTPUTS
         _MADE[variant] = Harness(
-            boleir.parse(TEXTS[name]) if name in TEXTS else name,
+            boleir.parse(texts[name]) if name in texts else name,
             variant.shape,
             max_nodes=variant.nodes,
             max_depth=variant.depth,

@@ -41,7 +41,7 @@ def test_operators_launch_what_direct_calls_launch() -> None:
     layer, scratch = pool.layer(0), list(space.layer(0).tensors)
     trees = [tree.cu_nodes, tree.ancestors, tree.depth, tree.near]
     given, handle = list(inputs.values()), kernel._handle
-    ops.verify(handle, given, slots, out, trees, scratch, list(layer.tensors[:2]))
+    ops.verify(handle, given, slots, [out], trees, scratch, list(layer.tensors[:2]))
     rows = [slots, slots, slots, space.nothing, space.nothing]
     ops.commit(handle, [layer.state], [layer.tensors[1]], [*given, *scratch], rows, trees)
     assert [launch[:3] for launch in program.launches] == [launch[:3] for launch in direct]
@@ -55,11 +55,13 @@ def test_fakes_do_nothing() -> None:
 
     with FakeTensorMode():
         tensor = torch.zeros(4)
-        assert ops.verify(0, [tensor], tensor, tensor, [tensor], [tensor], [tensor]) is None
+        assert ops.verify(0, [tensor], tensor, [tensor], [tensor], [tensor], [tensor]) is None
         assert ops.commit(0, [tensor], [tensor], [tensor], [tensor], [tensor]) is None
 
 
 def test_an_operator_outlives_its_kernel_with_a_message() -> None:
     tensor = torch.zeros(4)
     with pytest.raises(LaunchError, match="no longer exists"):
-        ops.verify(1 << 40, [tensor], tensor, torch.zeros(4), [tensor], [torch.zeros(4)], [tensor])
+        ops.verify(
+            1 << 40, [tensor], tensor, [torch.zeros(4)], [tensor], [torch.zeros(4)], [tensor]
+        )
