@@ -95,8 +95,10 @@ def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     steps, found = shapes.max_depth + 1, len(sources(plan))
     row = found * (shapes.d_k + schedule.b_v) * 4.0
     tile = schedule.b_v * shapes.d_k
-    operations = 2.0 * NODES * tile * PASSES[schedule.precision]
-    live = NODES * (2 * shapes.d_k + 3 * schedule.b_v) + tile
+    outputs = len(plan.readouts)
+    operations = 2.0 * outputs * NODES * tile * PASSES[schedule.precision]
+    live = NODES * ((1 + outputs) * shapes.d_k + (2 + outputs) * schedule.b_v) + tile
+    found *= outputs
     return Work(
         "values",
         _programs(shapes, batch) * -(-shapes.d_v // schedule.b_v),

@@ -65,7 +65,9 @@ class Rounds:
         self._space = kernel.workspace(batch, nodes, self.count)
         self._accepted = torch.full_like(self._slots, face.max_depth // 2)
         shape = (nodes, face.value_heads, face.d_v)
-        self._out = torch.empty(shape, dtype=getattr(torch, face.out_dtype), device=kernel.device)
+        like = {"dtype": getattr(torch, face.out_dtype), "device": kernel.device}
+        outs = [torch.empty(shape, **like) for _ in face.outputs]
+        self._out = outs if len(outs) > 1 else outs[0]
         self._factors: list[Factors] = []
         self.verify()
 

@@ -37,8 +37,8 @@ class Trial:
     """One request and what it must give."""
 
     sample: Sample
-    output: Array
-    """[T, HV, d_v], float64."""
+    outputs: tuple[Array, ...]
+    """Every output [T, HV, d_v], float64."""
     state: Array
     """After committing `sample.accepted`, [HV, d_k, d_v]."""
     limit: float
@@ -74,9 +74,16 @@ def trials(recurrence: Recurrence, key: TuningKey, count: int) -> list[Trial]:
             expr: rounding(evaluate(expr, **arguments))
             for expr in stored_expressions(recurrence).values()
         }
-        walk = sequential(recurrence, **drawn.arguments, keep=(drawn.accepted,), stored=stored)
+        walks = [
+            sequential(
+                recurrence.with_output(number), **drawn.arguments, keep=(drawn.accepted,),
+                stored=stored,
+            )
+            for number in range(len(recurrence.outputs))
+        ]  # fmt: skip
+        outputs = tuple(walk.output for walk in walks)
         limit = CONVOLVED_LIMIT if stored and key.dtype != "float32" else KERNEL_LIMIT
-        found.append(Trial(drawn, walk.output, walk.states[drawn.accepted], limit))
+        found.append(Trial(drawn, outputs, walks[0].states[drawn.accepted], limit))
     return found
 
 
@@ -102,7 +109,8 @@ def excess_error(found: Array, exact: Array, dtype: str) -> float:
 
 def judge(trial: Trial, run: KernelRun, key: TuningKey) -> tuple[float, str | None]:
     """The worst error of a run, and what is wrong with it, if anything is."""
-    errors = {"output": excess_error(run.output, trial.output, key.out_dtype)}
+    pairs = zip(run.outputs, trial.outputs, strict=True)
+    errors = {"output": max(excess_error(out, exact, key.out_dtype) for out, exact in pairs)}
     if run.state is not None:
         errors["commit"] = excess_error(run.state[None], trial.state[None], key.state_dtype)
     what = max(errors, key=lambda name: errors[name])

@@ -71,7 +71,7 @@ def floor_bytes(plan: Plan, shapes: Shapes, batch: int) -> float:
     states = shapes.value_heads * shapes.d_k * shapes.d_v * BYTES[shapes.state_dtype]
     channels = sum(shapes.channels(item) for item in plan.tokens)
     out = shapes.value_heads * shapes.d_v * BYTES[shapes.out_dtype or shapes.dtype]
-    per_node = channels * BYTES[shapes.dtype] + out
+    per_node = channels * BYTES[shapes.dtype] + len(plan.readouts) * out
     return batch * (states + shapes.max_nodes * per_node)
 
 
@@ -120,10 +120,10 @@ def _vectors(schedule: Schedule, shapes: Shapes, *, values: bool) -> float:
 
 
 def _state(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float]:
-    """Bytes of one state tile, and operations of one block's products with it: of the query and of
-    what each pair erases."""
+    """Bytes of one state tile, and operations of one block's products with it: of the queries and
+    of what each pair erases."""
     tile = schedule.b_v * shapes.d_k
-    readers = 1 + max(1, len(plan.pairs))
+    readers = len(plan.readouts) + max(1, len(plan.pairs))
     products = readers * 2 * schedule.node_block * tile * PASSES[schedule.precision]
     return tile * BYTES[shapes.state_dtype], products
 
@@ -133,12 +133,13 @@ def _verify(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     n = schedule.node_block
     tile, products = _state(schedule, plan, shapes)
     solve, steps = _solve(schedule, plan, shapes)
-    pairs = max(1, len(plan.pairs))
-    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
+    pairs, outputs = max(1, len(plan.pairs)), len(plan.readouts)
+    row = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
+    readout = outputs * row
     unknowns = 2 * batch * shapes.max_nodes * shapes.value_heads * shapes.d_v
     # written now, read by the commit
     stored = unknowns * {"factors": 4, "factors16": 2}.get(schedule.commit, 0)
-    earlier = count * (count - 1) / 2 * (_grams(schedule, plan, shapes) + (1 + pairs) * readout)
+    earlier = count * (count - 1) / 2 * (_grams(schedule, plan, shapes) + (outputs + pairs) * row)
     operations = count * (products + _grams(schedule, plan, shapes) + solve + readout) + earlier
     read = tile + count * (count + 1) / 2 * _vectors(schedule, shapes, values=True)
     if schedule.fusion == "walked":  # products come from memory, and vectors as float32
@@ -166,7 +167,7 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     n = schedule.node_block
     warps = schedule.warps if schedule.fusion == "joined" else schedule.factor_warps
     inverse, steps = _inverse(schedule, shapes)
-    pairs = max(1, len(plan.pairs))
+    pairs, outputs = max(1, len(plan.pairs)), len(plan.readouts)
     folding = 2 * n**3 * PASSES[schedule.precision] * pairs**2  # a row of the readout, or of a pair
     eliminating = folding / pairs**2 * _eliminations(pairs)
     operand = max(n * min(schedule.b_k, shapes.d_k), n * n) * STAGED_BYTES[schedule.precision]
@@ -175,8 +176,8 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
         operations, read, walked = _walk(schedule, plan, shapes)
     count = blocks(schedule, shapes)
     later = (count - 1) / 2  # blocks that a program finds behind its own, on average
-    operations += later * (_grams(schedule, plan, shapes) + (1 + pairs) * folding)
-    tiles = pairs + later * pairs * (1 + pairs)
+    operations += later * (_grams(schedule, plan, shapes) + (outputs + pairs) * folding)
+    tiles = outputs * pairs + later * pairs * (outputs + pairs)
     vectors = _vectors(schedule, shapes, values=False)
     heads = schedule.factor_heads
     return Work(
@@ -186,7 +187,7 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
         n,
         batch * shapes.value_heads * count * tiles * n * n * 2.0,
         (1 + later) * vectors + read,
-        operations + heads * (pairs * inverse + eliminating + folding),
+        operations + heads * (pairs * inverse + eliminating + outputs * folding),
         heads * (pairs * (steps + 3) + walked + 3 * (count - 1)),
         Footprint(operand, 5 * n * n, warps),
         gated=heads * n if schedule.gates == "inline" else 0,
@@ -209,7 +210,8 @@ def _walk(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float,
     written = len(plan.pairs) + len(plan.writes)
     steps = shapes.max_depth + 1
     entries = schedule.node_block * shapes.d_k * steps
-    operations = ELEMENTWISE * entries * (2 + written * (1 + 2 * (len(plan.pairs) + 1)))
+    readers = len(plan.pairs) + len(plan.readouts)
+    operations = ELEMENTWISE * entries * (2 + written * (1 + 2 * readers))
     return operations, entries * (4.0 + 4 * written), steps
 
 
@@ -238,8 +240,8 @@ def _walked(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> list[
 def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     n = schedule.node_block
     tile, products = _state(schedule, plan, shapes)
-    pairs = max(1, len(plan.pairs))
-    readout = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
+    pairs, outputs = max(1, len(plan.pairs)), len(plan.readouts)
+    row = 2 * n * n * schedule.b_v * PASSES[schedule.precision] * pairs
     count = blocks(schedule, shapes)
     earlier = count * (count - 1) // 2
     right = n * schedule.b_v * 4 * pairs  # right sides of a block, written once and read back
@@ -250,9 +252,9 @@ def _values(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
         schedule.b_v if schedule.orientation == "values" else n,
         floor_bytes(plan, shapes, batch),
         tile
-        + count * (_vectors(schedule, shapes, values=True) + pairs * n * n * 4)
-        + earlier * (pairs * (1 + pairs) * n * n * 4 + right),
-        count * (products + readout) + (1 + pairs) * earlier * readout,
+        + count * (_vectors(schedule, shapes, values=True) + outputs * pairs * n * n * 4)
+        + earlier * (pairs * (outputs + pairs) * n * n * 4 + right),
+        count * (products + outputs * row) + (outputs + pairs) * earlier * row,
         (3 + pairs) * count + 2 * earlier,
         footprint(schedule, plan, shapes),
         schedule.registers,

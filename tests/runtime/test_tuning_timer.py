@@ -156,13 +156,13 @@ def small(name: str = "gated_delta_rule", dtype: str = "float32", batch: int = 1
 def test_trials_accept_the_right_and_refuse_the_wrong() -> None:
     of = small(dtype="bfloat16")
     (first, second) = trials(boleir.load("gated_delta_rule"), of, 2)
-    right = KernelRun(round_bf16(first.output), first.state)
+    right = KernelRun(round_bf16(first.outputs[0]), first.state)
     assert judge(first, right, of) == (pytest.approx(0.0, abs=1e-15), None)
-    swapped = KernelRun(round_bf16(second.output), first.state)
+    swapped = KernelRun(round_bf16(second.outputs[0]), first.state)
     error, failure = judge(first, swapped, of)
     assert error > 0.1
     assert failure is not None and "wrong output" in failure and "chain" in failure
-    _, failure = judge(first, KernelRun(round_bf16(first.output), first.state * 1.001), of)
+    _, failure = judge(first, KernelRun(round_bf16(first.outputs[0]), first.state * 1.001), of)
     assert failure is not None and "wrong commit" in failure
     (convolved,) = trials(boleir.load("gdn"), small("gdn", dtype="bfloat16"), 1)
     assert convolved.limit == CONVOLVED_LIMIT
