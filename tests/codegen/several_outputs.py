@@ -25,9 +25,11 @@ recurrence surprised(q: key, k: key, v: value, a: head, b: head)
 """,
     "written_only": """
 recurrence written_only(q: key, k: key, v: value, p: key, w: value, a: head)
-  S = exp(-softplus(a)) * S + k v^T + l2norm(p) w^T
+  S' = exp(-softplus(a)) * S
+  out S'^T q
+  out S^T l2norm(p) + sigmoid(a) * w
+  S = S' + k v^T + l2norm(p) w^T
   out S^T q
-  out S^T l2norm(p) + w
 """,
     "two_steps": """
 recurrence two_steps(q: key, k: key, v: value, p: key, w: value, a: head)
@@ -71,16 +73,18 @@ recurrence watching(q: key, k: key, v: value, p: key, a: value)
 recurrence value_decays(q: key, k: key, v: value, a: value, b: head)
   k = l2norm(k)
   S' = S * exp(-softplus(a))
+  out S'^T q
+  out S^T q
   u = sigmoid(b) * (v - S'^T k)
   S = S' + k u^T
   out S^T q
-  out S'^T q
 """,
     "from_the_right": """
 recurrence from_the_right(q: key, k: key, v: value, a: head, b: head)
   v = l2norm(v)
   S' = exp(-softplus(a)) * S
   out S'^T k
+  out S^T q
   S = S' + (sigmoid(b) * (k - S' v)) v^T
   out S^T q
 """,
