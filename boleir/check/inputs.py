@@ -292,7 +292,7 @@ class _Maker:
 def convolved(form: ClosedForm) -> list[tuple[Input, int]]:
     """Inputs that pass a causal convolution, with its width."""
     recurrence = form.recurrence
-    nodes = walk(recurrence.update, recurrence.output)
+    nodes = walk(recurrence.update, *recurrence.outputs)
     found = [(x.arg, x.width) for x in nodes if isinstance(x, Conv) and isinstance(x.arg, Input)]
     return sorted(found, key=lambda item: item[0].name)
 

@@ -4,7 +4,7 @@ time, in what comes beside the state."""
 TEXTS = {
     "two_queries": """
 recurrence two_queries(q: key, k: key, v: value, p: key, a: head, b: head; A_log: head)
-  q, k, v = silu(causal_conv(q, k, v, width=4))
+  q, k, v, p = silu(causal_conv(q, k, v, p, width=4))
   q = l2norm(q) / sqrt(d_k)
   k, p = l2norm(k, p)
   S' = exp(-exp(A_log) * softplus(a)) * S
