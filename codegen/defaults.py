@@ -42,13 +42,14 @@ def default_schedule(
     found = _default_schedule(plan, shapes, batch)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
-    if len(plan.readouts) > 1 and found.registers:
-        found = replace(found, registers=168 if len(plan.readouts) == 2 else 0)
-    if target is not None and target.backend == "cuda" and not target.wide_products:
-        if found.lead:  # few registers for value tiles, but not for what they wait for
-            found = replace(found, fusion="split", gates="prepare", lead=0)
-        return key_loop(found, plan, shapes, 2) or found
-    return found
+    alone = target is not None and target.backend == "cuda" and not target.wide_products
+    outputs = len(plan.readouts)
+    if found.lead and (alone or outputs > 1):
+        # few registers for value tiles, but not for what they wait for
+        found = replace(found, fusion="split", gates="prepare", lead=0)
+    if found.registers and outputs > 1:
+        found = replace(found, registers=0 if alone or outputs > 2 else 168)
+    return key_loop(found, plan, shapes, 2) or found if alone else found
 
 
 def key_loop(schedule: Schedule, plan: Plan, shapes: Shapes, stages: int) -> Schedule | None:

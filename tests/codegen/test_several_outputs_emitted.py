@@ -10,6 +10,7 @@ from boleir.codegen.plan import NoKernel
 from boleir.codegen.planner import is_local
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule
+from boleir.codegen.targets import target as find_target
 from tests.codegen.several_outputs import TEXTS
 
 SHAPES = Shapes(1, 2, 64, 32, 32, 8)
@@ -66,3 +67,23 @@ def test_inputs_leave_the_names_of_the_outputs_there_are() -> None:
     with pytest.raises(NoKernel, match="'out_2' already means something"):
         lower(boleir.parse(text), SHAPES)
     assert lower(boleir.parse(text).with_output(0), SHAPES).plan.readouts
+
+
+def test_tiles_of_more_outputs_have_the_registers_that_they_need() -> None:
+    """By counts of spills; one output keeps the caps that were measured."""
+    shapes = Shapes(16, 32, 128, 128, 32, 8)
+    caps = {}
+    for name, output in (("two_queries", 0), ("two_queries", None), ("surprised", None)):
+        recurrence = boleir.parse(TEXTS[name])
+        given = recurrence if output is None else recurrence.with_output(output)
+        for target in ("sm_90", "sm_80"):
+            made = lower(given, shapes, target=find_target(target), batch=16)
+            caps[name, len(given.outputs), target] = made.schedule.registers
+    assert caps == {
+        ("two_queries", 1, "sm_90"): 128,
+        ("two_queries", 1, "sm_80"): 128,
+        ("two_queries", 2, "sm_90"): 168,
+        ("two_queries", 2, "sm_80"): 0,
+        ("surprised", 3, "sm_90"): 0,
+        ("surprised", 3, "sm_80"): 0,
+    }
