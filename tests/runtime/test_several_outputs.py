@@ -20,7 +20,7 @@ SCHEDULES: dict[str, list[dict[str, Any]]] = {
     "two_queries": [
         {**BASE, "gates": "inline"},
         SPLIT,
-        {**SPLIT, "stages": 2, "orientation": "nodes"},
+        {**SPLIT, "stages": 2, "orientation": "nodes", "factor_heads": 2},
     ],
     "surprised": [
         {**BASE, "solver": "levels", "commit": "factors"},
@@ -84,7 +84,7 @@ def _right(reports: dict[str, Any]) -> None:
 
 
 def test_outputs_of_a_ragged_batch(run_interpreted: Callable[..., Any]) -> None:
-    _agree("written_only", [SPLIT], run_interpreted)
+    _agree("written_only", [{**SPLIT, "factor_heads": 2, "order": "heads"}], run_interpreted)
 
 
 @pytest.mark.parametrize("recurrence", SCHEDULES)
