@@ -165,7 +165,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
         _check_staged(schedule, plan, shapes)
         return
     _check_key_decay(schedule, plan, shapes)
-    _check_deferred(schedule, shapes)
+    _check_deferred(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
     _check_loop(schedule, shapes)
@@ -262,10 +262,19 @@ def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         raise InvalidSchedule(f"{pairs}: path_sum must be select, not dot")
 
 
-def _check_deferred(schedule: Schedule, shapes: Shapes) -> None:
-    """Deferred commits are walked where a value tile reads the state, once per launch."""
+def _check_deferred(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """Deferred commits are walked where a value tile reads the state, once per launch, from what
+    they have recorded of tokens."""
+    from boleir.codegen.emit.deferred import replayed_inputs
+
     if schedule.commit != "deferred":
         return
+    if not replayed_inputs(plan)[0]:
+        raise InvalidSchedule(
+            f"commit deferred records the tokens that states depend on; states of {plan.name} "
+            "depend on none",
+            mend="commit replay",
+        )
     what = "walked" if schedule.fusion == "walked" else ""
     if shapes.max_nodes > DEFERRED_NODES:
         what = f"{shapes.max_nodes} nodes"

@@ -137,6 +137,13 @@ def test_commits_are_deferred_only_where_each_program_reads_the_state_once() -> 
     walked = replace(deferred, fusion="walked")
     with pytest.raises(InvalidSchedule, match=r"commit deferred .* not for walked"):
         validate(walked, plan_of("kda"), SHAPES)
+    fixed = boleir.parse(
+        "recurrence fixed(q: key, v: value; A: head)\n  S = sigmoid(A) * S\n  out S^T q + v\n"
+    )
+    normal = derive(fixed).normal
+    plan = make_plan(normal, SHAPES.d_k, SHAPES.d_v, SHAPES.key_heads, SHAPES.value_heads)
+    with pytest.raises(InvalidSchedule, match="states of fixed depend on none"):
+        validate(deferred, plan, SHAPES)
     staged = replace(deferred, fusion="staged")
     with pytest.raises(InvalidSchedule, match="commit must be replay, not deferred"):
         validate(staged, plan_of("gated_oja"), SHAPES)
