@@ -66,8 +66,8 @@ class Schedule:
     factors, unknowns, values, for decays per value channel and updates from the right."""
     solver: str = "horner"
     """`horner`: U <- R - G U; `levels`: the same, one level of the tree at a time; `inverse`:
-    (I+G)^-1 by cheap sweeps on the identity and a correction; `product`: (I-G)(I+G^2)(I+G^4)...,
-    where its error bound allows."""
+    (I+G)^-1 by cheap sweeps on the identity and a correction, of deep trees 16 nodes at a time;
+    `product`: (I-G)(I+G^2)(I+G^4)..., where its error bound allows."""
     b_v: int = 64
     """Value columns per program."""
     b_k: int = 128

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from boleir.codegen.emit.context import plane_of
+from boleir.codegen.emit.inverses import inverse, product_form
 from boleir.codegen.emit.key_vectors import written
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.system import System
@@ -44,7 +45,9 @@ class Elimination:
         self.sweeps = sweeps
         self.pairs = len(plan.pairs)
         self.writes = len(plan.writes)
-        self._inverses: list[Pieces] = []
+        self._inverses: list[str] = []
+        self._only: Pieces | None = None
+        """The only inverse there is."""
         self._minus_g: dict[tuple[int, int], Pieces] = {}
         """Behind the diagonal, when their pair has its turn."""
         self._minus_m: dict[tuple[int, int], Pieces] = {}
@@ -68,6 +71,8 @@ class Elimination:
             minus_g = self._less(tile(p), taken, self._minus_g, p)
             if self.sweeps:
                 self._inverses.append(self._inverse(p, minus_g))
+        if self._inverses and self.pairs == 1:
+            self._only = self._pieces(self._inverses[0])
 
     def fold(self, read: Tile, write: Tile, names: list[str]) -> list[str]:
         """What a reader that is no pair of this block sees of right sides, by pair, and of written
@@ -99,7 +104,7 @@ class Elimination:
         pieces = self._pieces(self._less(tile, taken, self._minus_g, c))
         if not self.sweeps:
             return tile, pieces
-        tile = self.precision.dot(self.writer, name, pieces, self._inverses[c])
+        tile = self.precision.dot(self.writer, name, pieces, self._split_inverse(c))
         seen = self.pairs + self.writes > 1
         return tile, self._pieces(tile) if seen else pieces
 
@@ -111,15 +116,20 @@ class Elimination:
             self.precision.dot(self.writer, tile, pieces, known[c, column], tile)
         return tile
 
-    def _inverse(self, p: int, minus_g: str) -> Pieces:
+    def _inverse(self, p: int, minus_g: str) -> str:
         """X of a pair."""
-        system = self.system
-        product_form = system.context.schedule.solver == "product"
-        build = system.product if product_form else system.inverse
-        return self._pieces(build(f"inverse{p or ''}", self.block, minus_g, self.sweeps))
+        build = product_form if self.system.context.schedule.solver == "product" else inverse
+        return build(self.system, f"inverse{p or ''}", self.block, minus_g, self.sweeps)
 
     def _pieces(self, tile: str) -> Pieces:
         return self.precision.pieces(self.writer, tile)
+
+    def _split_inverse(self, c: int) -> Pieces:
+        """X as it enters a product. Of several pairs with all bits: where keys are alike so are
+        entries of X, errors of which add up, and what pairs do to each other multiplies them."""
+        if self._only is not None:
+            return self._only
+        return self.precision.thirds(self.writer, self._inverses[c])
 
 
 def reread(tiles: Tiles, b: int, names: set[str]) -> None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
 from boleir.codegen.emit.handover import folded_dtype, folded_entries, folded_pieces, handover
+from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough_inverse
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
 from boleir.codegen.emit.key_vectors import written
@@ -260,9 +261,9 @@ def _folds(context: Context, system: System, minus_g: str, tiles: list[str]) -> 
     if not sweeps:
         return tiles
     names = [f"fold{readout.mark}" for readout in context.plan.readouts]
-    right = None
-    if context.schedule.solver == "inverse" and precision.plan == "fp32":
-        rough, _, correction = system.rough_inverse("inverse", minus_g, sweeps)
+    right, inverted = None, context.schedule.solver == "inverse"
+    if inverted and is_direct(system, sweeps):
+        rough, _, correction = rough_inverse(system, "inverse", minus_g, sweeps)
         w.section("F = C (I + Z) (I + E + E^2), with Z exact in bfloat16")
         for name, tile in zip(names, tiles, strict=True):
             precision.dot(w, name, precision.thirds(w, tile), Pieces((rough,)), tile)
@@ -270,11 +271,11 @@ def _folds(context: Context, system: System, minus_g: str, tiles: list[str]) -> 
             right = right or precision.pieces(w, correction)
             precision.dot(w, name, pieces, right, name)
         return names
-    build = system.inverse if context.schedule.solver == "inverse" else system.product
-    inverse = build("inverse", 0, minus_g, sweeps)
+    built = (inverse if inverted else product_form)(system, "inverse", 0, minus_g, sweeps)
+    split = precision.thirds if inverted else precision.pieces
     w.section("F = C (I+G)^-1")
     for name, tile in zip(names, tiles, strict=True):
-        pieces = precision.pieces(w, tile)
-        right = right or precision.pieces(w, inverse)
+        pieces = split(w, tile)
+        right = right or split(w, built)
         precision.dot(w, name, pieces, right)
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boleir.codegen.emit.inverses import inverse, product_form
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
@@ -31,9 +32,11 @@ class Solver:
             return self._sweep(b, right, minus_g, sweeps)
         if solver == "levels":
             return self._levels(b, right, minus_g, sweeps)
-        build = self.system.inverse if solver == "inverse" else self.system.product
-        inverse = build(self.context.block("inverse", b), b, minus_g[0, 0], sweeps)
-        pieces = self.precision.pieces(self.writer, inverse)
+        build = inverse if solver == "inverse" else product_form
+        name = self.context.block("inverse", b)
+        pieces = self.precision.pieces(
+            self.writer, build(self.system, name, b, minus_g[0, 0], sweeps)
+        )
         unknown = self.context.block("u", b)
         known = self.precision.pieces(self.writer, right[0])
         return [self.system.apply(unknown, known, pieces, None)]

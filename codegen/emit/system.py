@@ -1,4 +1,4 @@
-"""The masked system of one program: decays, Gram matrices, tiles of G and C, ways to solve.
+"""The masked system of one program: decays, Gram matrices, tiles of G and C, repeated steps.
 
 Tiles of G carry a minus sign, so that a sweep U <- R - G U accumulates onto R. With values on rows
 the tiles are transposed: entry [j, i] couples node i to its ancestor j.
@@ -35,18 +35,41 @@ class System:
         """Addresses of what an earlier kernel has left, the same for all node blocks: none here."""
 
     def key_pieces(self, base: Expr, b: int, chunk: int) -> Pieces:
-        """The pieces of a key operand [nodes, key chunk]."""
-        known = ("pieces", base.key, b, chunk)
+        """The pieces of a key operand [nodes, key chunk] that the state is multiplied by."""
+        return self._split("pieces", base, b, chunk)
+
+    def gram_pieces(self, base: Expr, b: int, chunk: int) -> Pieces:
+        """Those that another vector is multiplied by: all bits of it. Such a product is one number,
+        which may nearly vanish and be all that an output is read with; two pieces would leave it
+        fewer digits than the sum has in float32."""
+        return self._split("whole", base, b, chunk)
+
+    def _split(self, which: str, base: Expr, b: int, chunk: int) -> Pieces:
+        known = (which, base.key, b, chunk)
         if known not in self.memo:
-            tiles, w = self.tiles, self.writer
-            if isinstance(base, Input) and base.per is Per.TOKEN:
-                tile, dtype = tiles.raw_key(base, b, chunk), self.context.dtype
-                if dtype == "fp16" and self.precision.plan in ("fp32", "bf16"):
-                    tile, dtype = w.let(f"{tile}_f32", f"{tile}.to(tl.float32)"), "fp32"
-            else:
-                tile, dtype = tiles.key(base, b, chunk), "fp32"
-            self.memo[known] = " ".join(self.precision.pieces(w, tile, dtype).names)
+            for kind, pieces in self._pieces(which, base, b, chunk).items():
+                self.memo[kind, base.key, b, chunk] = " ".join(pieces.names)
         return Pieces(tuple(self.memo[known].split()))
+
+    def _pieces(self, which: str, base: Expr, b: int, chunk: int) -> dict[str, Pieces]:
+        """The pieces that are asked for; both kinds at once, where a kernel needs both and their
+        names would clash."""
+        tiles, w, precision = self.tiles, self.writer, self.precision
+        if isinstance(base, Input) and base.per is Per.TOKEN and self.context.dtype != "fp32":
+            tile, dtype = tiles.raw_key(base, b, chunk), self.context.dtype
+            if dtype == "fp16" and precision.plan in ("fp32", "bf16"):
+                tile, dtype = w.let(f"{tile}_f32", f"{tile}.to(tl.float32)"), "fp32"
+            pieces = precision.pieces(w, tile, dtype)  # they keep all bits
+            return {"pieces": pieces, "whole": pieces}
+        tile = tiles.key(base, b, chunk)
+        if precision.whole or precision.plan != "fp32":
+            pieces = precision.pieces(w, tile)
+            return {"pieces": pieces, "whole": pieces}
+        if not self.context.schedule.folds:
+            whole, pieces = precision.thirds_and_halves(w, tile)
+            return {"pieces": pieces, "whole": whole}
+        split = precision.thirds if which == "whole" else precision.pieces
+        return {which: split(w, tile)}
 
     def state_reader(self, base: Expr, after_decay: bool, b: int, chunk: int) -> Pieces:
         """What the committed state is multiplied by for a vector: itself. `after_decay` matters
@@ -66,8 +89,8 @@ class System:
     ) -> str:
         """`name = start + ` the same, over all key chunks there are."""
         for chunk in range(self.context.key_chunks):
-            left = self.key_pieces(written, a, chunk)
-            right = self.key_pieces(reader, b, chunk)
+            left = self.gram_pieces(written, a, chunk)
+            right = self.gram_pieces(reader, b, chunk)
             if self.tiles.nodes_on_rows:
                 left, right = right, left
             start = self.precision.dot(self.writer, name, left, right.transposed(), start)
@@ -178,70 +201,8 @@ class System:
             return self.precision.dot(self.writer, out, keys, state, start)
         return self.precision.dot(self.writer, out, state, keys.transposed(), start)
 
-    # -- inverses ---------------------------------------------------------------------------------
-
-    def inverse(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
-        """(I+G)^-1 of a block as a float32 tile."""
-        w = self.writer
-        if not sweeps:
-            return self._identity(name, b)
-        if self.precision.plan != "fp32":
-            identity = self._identity(self.context.block("identity", b), b)
-            w.let(name, f"{identity} + {minus_g}")
-            pieces = self.precision.pieces(w, minus_g)
-            for _ in self.repeat(sweeps - 1):
-                self.precision.dot(w, name, self.precision.pieces(w, name), pieces, identity)
-            return name
-        rough, top, correction = self.rough_inverse(name, minus_g, sweeps)
-        identity = self._identity(self.context.block("identity", b), b)
-        w.let(name, f"{identity} + {top} + {correction}")
-        pieces = self.precision.pieces(w, correction)
-        return self.precision.dot(w, name, Pieces((rough,)), pieces, name)
-
-    def rough_inverse(self, name: str, minus_g: str, sweeps: int) -> tuple[str, str, str]:
-        """Z of a rough inverse I + Z in bfloat16, the same in float32, and the correction E + E^2
-        for E = I - (I+G)(I+Z): the inverse is (I + Z)(I + E + E^2) up to E^3.
-
-        Sweeps in one bfloat16 pass each are self-correcting to bfloat16 accuracy. All further
-        digits come from one residual, which is exact to float32 because Z is: G enters it in three
-        pieces. Without I no product starts from constants, with which ptxas 12.8 has been seen to
-        replace integer operations on its result.
-        """
-        w = self.writer
-        w.comment("(I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16")
-        pieces = None if self.crowded else self.precision.thirds(w, minus_g)
-        high = pieces.names[0] if pieces else self.precision.rounded(w, minus_g)[0]
-        rough, top = high, f"{minus_g}_top"
-        if sweeps > 1:
-            rough = w.let(f"{name}_rough", rough)
-            sweep = f"tl.dot({rough}, {high}, {minus_g})"
-            for _ in self.repeat(sweeps - 2):
-                w.let(rough, f"{sweep}.to(tl.bfloat16)")
-            rough, top = self.precision.rounded(w, w.let(f"{name}_whole", sweep))
-        w.comment("what is missing: E = -G - Z - G Z, and E + E^2")
-        pieces = pieces or self.precision.thirds(w, minus_g)
-        residual = w.let(f"{name}_residual", f"{minus_g} - {top}")
-        self.precision.dot(w, residual, pieces, Pieces((rough,)), residual)
-        w.let(f"{residual}_16", f"{residual}.to(tl.bfloat16)")
-        correction = f"tl.dot({residual}_16, {residual}_16, {residual})"
-        return rough, top, w.let(f"{name}_correction", correction)
-
-    def product(self, name: str, b: int, minus_g: str, sweeps: int) -> str:
-        """(I-G)(I+G^2)(I+G^4)... of a block: fewer steps, but powers of G lose digits (bounded in
-        the schedule)."""
-        w, reached = self.writer, 1
-        identity = self._identity(self.context.block("identity", b), b)
-        w.let(name, f"{identity} + {minus_g}")
-        power = minus_g
-        while reached < sweeps:
-            pieces = self.precision.pieces(w, power)
-            power = self.precision.dot(w, f"{name}_power", pieces, pieces)
-            squared = self.precision.pieces(w, power)
-            self.precision.dot(w, name, self.precision.pieces(w, name), squared, name)
-            reached = 2 * reached + 1
-        return name
-
-    def _identity(self, name: str, b: int) -> str:
+    def identity(self, name: str, b: int) -> str:
+        """I of a block as a float32 tile."""
         return self.writer.let(name, f"tl.where({self.same(b)}, 1.0, 0.0)")
 
     def is_rolled(self, times: int, products: int = 1) -> bool:

@@ -94,13 +94,20 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
         inverse_whole_top = ((inverse_whole.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
             bitcast=True)
         inverse_whole_hi = inverse_whole_top.to(tl.bfloat16)
-        # what is missing: E = -G - Z - G Z, and E + E^2
+        # what is missing: E = -G - Z - G Z, and E + E^2 + E^3
         inverse_residual = minus_g - inverse_whole_top
         inverse_residual = tl.dot(minus_g_last, inverse_whole_hi, inverse_residual)
         inverse_residual = tl.dot(minus_g_lo, inverse_whole_hi, inverse_residual)
         inverse_residual = tl.dot(minus_g_hi, inverse_whole_hi, inverse_residual)
-        inverse_residual_16 = inverse_residual.to(tl.bfloat16)
-        inverse_correction = tl.dot(inverse_residual_16, inverse_residual_16, inverse_residual)
+        inverse_residual_top = ((inverse_residual.to(tl.int32, bitcast=True) + 0x8000)
+            & -0x10000).to(tl.float32, bitcast=True)
+        inverse_residual_hi = inverse_residual_top.to(tl.bfloat16)
+        inverse_residual_lo = (inverse_residual - inverse_residual_top).to(tl.bfloat16)
+        inverse_square = tl.dot(inverse_residual_hi, inverse_residual_lo)
+        inverse_square = tl.dot(inverse_residual_lo, inverse_residual_hi, inverse_square)
+        inverse_square = tl.dot(inverse_residual_hi, inverse_residual_hi, inverse_square)
+        inverse_square_16 = inverse_square.to(tl.bfloat16)
+        inverse_correction = tl.dot(inverse_residual_hi, inverse_square_16, inverse_residual + inverse_square)
         identity = tl.where(node[None, :] == node[:, None], 1.0, 0.0)
         inverse = identity + inverse_whole_top + inverse_correction
         inverse_correction_top = ((inverse_correction.to(tl.int32, bitcast=True) + 0x8000)
