@@ -31,7 +31,8 @@ def default_schedule(
     wait for latency: one joined launch of few programs, with all gates computed where they are
     needed and loads issued early. Many fill the GPU: few registers let more programs share a
     multiprocessor. More than 32 nodes keep it busy in one launch, too, where factors and value
-    tiles take turns; fewer take split launches. More than 32 nodes stand on rows, so that outputs
+    tiles take turns, unless products of many vectors take registers that value tiles would lack;
+    fewer nodes take split launches. More than 32 nodes stand on rows, so that outputs
     lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
     summed where a block of 64 nodes has registers for it and requests are many, else walked. Tiles
@@ -67,12 +68,17 @@ MOST_PRODUCTS = 2
 """Products of all nodes that a program of 64 nodes has registers for."""
 
 
+def _has_few_products(plan: Plan) -> bool:
+    """Whether all products of two nodes' vectors fit into the registers of one program."""
+    return len(readers(plan)) * len(written_bases(plan)) <= MOST_PRODUCTS
+
+
 def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     """The same with decays per key channel as differences of sums, where one block of 64 nodes has
     registers for their products."""
     if schedule.fusion != "split" or schedule.node_block < 64:
         return None
-    if len(readers(plan)) * len(written_bases(plan)) > MOST_PRODUCTS:
+    if not _has_few_products(plan):
         return None
     sums = replace(schedule, path_sum="dot", factor_warps=4)
     if schedule.b_v < 64:
@@ -114,7 +120,7 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
         return split
     if not many:
         return replace(split, fusion="joined", b_k=min(64, b_k) if wide else b_k)
-    if wide:
+    if wide and _has_few_products(plan):
         return replace(split, fusion="joined", lead=LEAD)
     return split if nodes <= 16 else replace(split, gates="prepare")
 

@@ -289,3 +289,20 @@ def test_scalars_of_several_convolved_inputs_are_computed_where_all_are_seen() -
 def test_two_pairs_are_folded_by_default(name: str, nodes: int, fusion: str) -> None:
     found = default_schedule(plan_of(name), replace(SHAPES, max_nodes=nodes), 16)
     assert (found.fusion, found.gates) == (fusion, "prepare")
+
+
+@pytest.mark.parametrize(
+    ("name", "on", "fusion"),
+    [
+        ("gated_delta_rule", "sm_90", "joined"),
+        ("gdn", "sm_90", "joined"),
+        ("mamba2", "sm_90", "joined"),
+        ("iplr", "sm_90", "split"),  # products of four vectors
+        ("gdn", "sm_80", "split"),  # whose warps multiply alone
+    ],
+)
+def test_programs_take_turns_by_default(name: str, on: str, fusion: str) -> None:
+    found = default_schedule(plan_of(name), SHAPES, 16, target(on))
+    assert (found.fusion, found.lead > 0) == (fusion, fusion == "joined")
+    few = default_schedule(plan_of(name), SHAPES, 1, target(on))
+    assert (few.fusion, few.lead) == ("joined", 0)
