@@ -16,7 +16,8 @@ from boleir.codegen.pipeline import Lowered, lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Request
 from boleir.codegen.resources import ResourceLimit, check
-from boleir.codegen.schedule import Schedule, footprint
+from boleir.codegen.schedule import Schedule
+from boleir.codegen.schedule_footprint import footprint
 from boleir.codegen.targets import Target
 from boleir.codegen.targets import target as find_target
 from boleir.codegen.topology import FILE, GRID, topology_source, topology_spec

@@ -7,7 +7,8 @@ from dataclasses import replace
 from boleir.codegen.defaults import default_schedule, key_loop, key_sums
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import InvalidSchedule, Schedule, validate
+from boleir.codegen.schedule import InvalidSchedule, Schedule
+from boleir.codegen.schedule_limits import validate
 
 
 def head_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:

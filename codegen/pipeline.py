@@ -28,7 +28,8 @@ from boleir.codegen.kernel_spec import KernelSpec
 from boleir.codegen.plan import Plan
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import Schedule, validate
+from boleir.codegen.schedule import Schedule
+from boleir.codegen.schedule_limits import validate
 from boleir.codegen.targets import Target
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.derive import derive

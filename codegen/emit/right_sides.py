@@ -9,7 +9,8 @@ from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.staged import UNROLLED, sum_plane, sum_times, unknown_rows, vector_at
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.writer import Writer
-from boleir.codegen.schedule import padded, unknown_tile
+from boleir.codegen.schedule import padded
+from boleir.codegen.schedule_footprint import unknown_tile
 from boleir.ir import Expr, Kind
 
 

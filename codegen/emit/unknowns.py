@@ -26,7 +26,7 @@ from boleir.codegen.emit.staged import (
 )
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.schedule import unknown_tile
+from boleir.codegen.schedule_footprint import unknown_tile
 
 
 def unknown_tiles(context: Context) -> int:

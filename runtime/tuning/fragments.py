@@ -1,7 +1,7 @@
 """The schedule space as data: for each field of a `Schedule`, the values it may take.
 
 A new idea is one line in `FRAGMENTS`, and a change where it is emitted. Which combinations are
-possible is not said here: `boleir.codegen.schedule.validate` and the resource model decide.
+possible is not said here: `boleir.codegen.schedule_limits` and the resource model decide.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boleir.codegen.schedule import Schedule, validate
+from boleir.codegen.schedule import Schedule
+from boleir.codegen.schedule_limits import validate
 from boleir.errors import ScheduleError
 from boleir.runtime.tuning.entry import Entry
 from boleir.runtime.tuning.environment import Environment

@@ -15,7 +15,9 @@ from boleir.codegen.build import SPILL_TOLERANCE
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import check
-from boleir.codegen.schedule import Schedule, footprint, padded, validate
+from boleir.codegen.schedule import Schedule, padded
+from boleir.codegen.schedule_footprint import footprint
+from boleir.codegen.schedule_limits import validate
 from boleir.codegen.targets import Target
 from boleir.errors import ScheduleError
 from boleir.runtime.tuning.fragments import FRAGMENTS, Fragment

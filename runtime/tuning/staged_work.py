@@ -11,7 +11,8 @@ from boleir.codegen.emit.walk import NODES
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.schedule import BYTES, Schedule, blocks, footprint, unknown_tile
+from boleir.codegen.schedule import Schedule, blocks
+from boleir.codegen.schedule_footprint import BYTES, footprint, unknown_tile
 from boleir.runtime.tuning.work import PASSES, Work, floor_bytes
 
 SCALAR = 16

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
-from boleir.codegen.schedule import (
-    BYTES,
-    STAGED_BYTES,
-    Schedule,
-    block_depth,
-    blocks,
-    footprint,
-    loops_keys,
-)
+from boleir.codegen.schedule import Schedule, block_depth, blocks, loops_keys
+from boleir.codegen.schedule_footprint import BYTES, STAGED_BYTES, footprint
 
 PASSES = {"fp32": 3, "tf32": 1, "bf16": 1, "ieee": 8}
 """Matrix passes that one product of float32 operands costs under each precision plan."""

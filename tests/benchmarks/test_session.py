@@ -18,7 +18,7 @@ from benchmarks.serving_shapes import LAYERS, Row
 from benchmarks.session import Part, all_parts, gpu_tests
 from boleir.codegen.defaults import default_schedule
 from boleir.codegen.planner import make_plan
-from boleir.codegen.schedule import validate
+from boleir.codegen.schedule_limits import validate
 from boleir.codegen.targets import target
 from boleir.derive.derive import derive
 from boleir.library import resolve

@@ -11,15 +11,8 @@ import boleir
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import (
-    COMMITS,
-    GATES,
-    ORDERS,
-    ORIENTATIONS,
-    SOLVERS,
-    Schedule,
-    validate,
-)
+from boleir.codegen.schedule import COMMITS, GATES, ORDERS, ORIENTATIONS, SOLVERS, Schedule
+from boleir.codegen.schedule_limits import validate
 from boleir.derive.derive import derive
 from tests.codegen.recurrences import TEXTS
 

@@ -14,7 +14,8 @@ from boleir.codegen.kernel_spec import Job
 from boleir.codegen.offline import CompilePool, all_compiled
 from boleir.codegen.pipeline import Lowered, lower
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import InvalidSchedule, Schedule, footprint
+from boleir.codegen.schedule import InvalidSchedule, Schedule
+from boleir.codegen.schedule_footprint import footprint
 from boleir.codegen.targets import target
 from tests.codegen.recurrences import TEXTS
 

@@ -16,18 +16,9 @@ from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import RequestError, Shapes
 from boleir.codegen.resources import SharedMemoryLimit, check
-from boleir.codegen.schedule import (
-    PRODUCT_TOLERANCE,
-    InvalidSchedule,
-    Schedule,
-    block_depth,
-    blocks,
-    footprint,
-    looped,
-    padded,
-    product_error,
-    validate,
-)
+from boleir.codegen.schedule import InvalidSchedule, Schedule, block_depth, blocks, looped, padded
+from boleir.codegen.schedule_footprint import footprint
+from boleir.codegen.schedule_limits import PRODUCT_TOLERANCE, product_error, validate
 from boleir.codegen.targets import target
 from boleir.derive.derive import derive
 from tests.codegen.recurrences import TEXTS

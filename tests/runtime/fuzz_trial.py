@@ -17,7 +17,7 @@ import torch
 
 import boleir
 from boleir.check.inputs import Case, Sample, Shape
-from boleir.codegen.schedule import product_error
+from boleir.codegen.schedule_limits import product_error
 from boleir.oracle import sequential
 from boleir.oracle.sequential import Walk
 from tests.runtime import fuzz_recurrences

@@ -15,7 +15,8 @@ from boleir.codegen.defaults import default_schedule
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import Schedule, validate
+from boleir.codegen.schedule import Schedule
+from boleir.codegen.schedule_limits import validate
 from boleir.codegen.targets import target
 from boleir.derive.derive import derive
 from boleir.runtime.tuning import preview as preview_module

@@ -19,7 +19,9 @@ from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import check
-from boleir.codegen.schedule import Schedule, footprint, validate
+from boleir.codegen.schedule import Schedule
+from boleir.codegen.schedule_footprint import footprint
+from boleir.codegen.schedule_limits import validate
 from boleir.codegen.targets import TARGETS, target
 from boleir.derive.derive import derive
 from boleir.runtime.tuning.autotune import space_of
