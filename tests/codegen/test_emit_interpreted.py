@@ -11,7 +11,15 @@ import boleir
 from boleir.codegen.pipeline import lower
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import COMMITS, GATES, ORDERS, ORIENTATIONS, SOLVERS, Schedule
+from boleir.codegen.schedule import (
+    COMMITS,
+    GATES,
+    ORDERS,
+    ORIENTATIONS,
+    SOLVERS,
+    STORED_ERROR,
+    Schedule,
+)
 from boleir.codegen.schedule_limits import validate
 from boleir.derive.derive import derive
 from tests.codegen.recurrences import TEXTS
@@ -33,7 +41,7 @@ NAMES = [
 ]
 GROWING = ("iplr",)
 """Nothing bounds their states, so that deep trees cost digits whatever the kernel."""
-PER_NAME = 5
+PER_NAME = 3
 SEED = 20
 
 
@@ -88,7 +96,8 @@ def test_random_variants_agree_with_the_walk(run_interpreted: Callable[..., Any]
     for case, report in zip(cases, reports, strict=True):
         assert "refused" not in report, (case, report)
         assert report["output"] <= LIMIT, (case, report)
-        assert report["state"] <= LIMIT, (case, report)
+        rounded = case["schedule"]["commit"] == "factors16"
+        assert report["state"] <= (2 * STORED_ERROR if rounded else LIMIT), (case, report)
 
 
 def test_static_trees_of_several_blocks(run_interpreted: Callable[..., Any]) -> None:
