@@ -31,7 +31,7 @@ LONG = (
     "test_key_sums.py::test_kernels_compile_without_a_gpu[kda",
     "test_key_sums.py::test_recurrences_agree_with_the_walk[long",
     "test_key_sums.py::test_siblings_change_no_bit",
-    "test_key_sums.py::test_the_offer_spills_nothing",
+    "test_key_sums.py::test_the_default_spills_nothing",
     "test_key_sums.py::test_weak_and_strong_decays",
     "test_key_sums.py::test_what_is_not_finite_reaches_descendants_only",
     "test_head_groups.py::test_branches_and_heads_do_not_touch_each_other[inline]",

@@ -14,6 +14,7 @@ import torch
 
 from boleir.cli.autotune_command import numbers
 from boleir.cli.main import main
+from boleir.codegen.schedule import Schedule
 from boleir.runtime import cache_root as cache_root_module
 from boleir.runtime.tuning import autotune as autotune_module
 from boleir.runtime.tuning import store as store_module
@@ -105,8 +106,10 @@ def test_tuning_reports_and_keeps(
     _, compiler = use(monkeypatch, own_cache.root, timer)
     found = answer(capsys, *ARGV, "--effort", "quick", "--quiet")
     (one,) = found["entries"]
-    assert one["chosen"]["warps"] == 2
     assert one["measured"] == len(timer.asked)
+    times = [smooth(schedule).us or 0.0 for schedule in timer.asked]
+    chosen = smooth(Schedule.from_json(one["chosen"])).us or 0.0
+    assert chosen <= 1.02 * min(times)  # a tie, at most
     assert one["failed"] == []
     assert -1 <= one["rank_correlation"] <= 1
     assert found["environment"]["gpu"] == "h200"
