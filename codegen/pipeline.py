@@ -21,6 +21,7 @@ from boleir.codegen.emit.record import with_deferred
 from boleir.codegen.emit.staged_factors import emit_staged_factors
 from boleir.codegen.emit.staged_values import emit_staged_values
 from boleir.codegen.emit.unknowns import emit_unknowns
+from boleir.codegen.emit.persistent import with_persistent
 from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel
@@ -152,16 +153,15 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append(emit_joined(context, pdl=pdl))
     elif context.schedule.fusion == "split" and context.blocks > 1:
         kernels.append(emit_blocked_factors(context, pdl=pdl))
-        kernels.append(emit_blocked_values(context, pdl=pdl))
+        kernels.append(with_persistent(context, emit_blocked_values(context, pdl=pdl)))
     elif context.schedule.fusion == "split":
         kernels.append(emit_head_factors(context, pdl=pdl))
-        kernels.append(emit_values(context, pdl=pdl))
+        kernels.append(with_persistent(context, emit_values(context, pdl=pdl)))
     else:
         if context.walked:
             kernels += emit_walked(context, pdl=pdl)
         early = prepared or context.walked
-        kernels.append(
-            emit_verify(context, wait=("prepared" if early else "start") if pdl else None)
-        )
+        verify = emit_verify(context, wait=("prepared" if early else "start") if pdl else None)
+        kernels.append(with_persistent(context, verify))
     kernels.append(emit_commit(context))
     return with_deferred(context, kernels) if context.schedule.commit == "deferred" else kernels

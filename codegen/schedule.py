@@ -91,6 +91,9 @@ class Schedule:
     order: str = "tiles"
     """Which programs of value tiles come after each other, to find in the caches what they share:
     the `tiles` of a head, or the `heads` of a request with one tile each."""
+    persistent: int = 0
+    """Programs of the kernel that reads the state, each of which takes one value tile after the
+    other; 0: one program per tile."""
     pdl: bool = True
     """Programmatic dependent launch between the kernels of a layer, where the target has it."""
 

@@ -91,8 +91,29 @@ def _check_choices(schedule: Schedule) -> None:
             f"be tiles, not {schedule.order}",
             mend="lead 0",
         )
+    _check_persistent(schedule)
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
+
+
+def _check_persistent(schedule: Schedule) -> None:
+    """Programs that stay loop over value tiles; those of a joined kernel come in an order of their
+    own, and loads ahead of one loop would be those of another."""
+    if schedule.persistent < 0:
+        raise InvalidSchedule(f"persistent must be 0 or more, not {schedule.persistent}")
+    if not schedule.persistent:
+        return
+    given = f"persistent {schedule.persistent}"
+    if schedule.fusion in ("joined", "staged"):
+        raise InvalidSchedule(
+            f"{given}: programs of a {schedule.fusion} kernel take one value tile each",
+            mend="persistent 0, or fusion split or fused",
+        )
+    if schedule.stages > 1:
+        raise InvalidSchedule(
+            f"{given}: stages {schedule.stages} asks for loads ahead inside each value tile",
+            mend="persistent 0 or stages 1",
+        )
 
 
 def _check_narrow_products(schedule: Schedule, target: Target) -> None:

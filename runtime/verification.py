@@ -76,7 +76,7 @@ class Verification:
         tensors = (*self._names, "slots", *face.outputs, *TREE, *SCRATCH, *POOL)
         strides = tuple(f"{item.name}_stride" for item in face.inputs)
         out_strides = tuple(f"{name}_stride" for name in face.outputs)
-        names = (*tensors, *strides, *POOL_STRIDES, *out_strides, "capacity")
+        names = (*tensors, *strides, *POOL_STRIDES, *out_strides, "capacity", "batch")
         kernels = [x for x in face.verifying if stages is None or x in stages]
         self._stages = [program.bind(name, names) for name in kernels]
         self._tensor_names = tensors
@@ -266,7 +266,8 @@ class Verification:
         check_pool(face, pool_layer, self._device)
         check_requests("slots", slots, requests, self._device)
         strides = check_outs(face, outs, call, self._device)
-        integers = (*call.strides, *pool_layer.strides, *strides, scratch[ROW_PLANES].shape[-1])
+        capacity = scratch[ROW_PLANES].shape[-1]
+        integers = (*call.strides, *pool_layer.strides, *strides, capacity, requests)
         tensors = [*given, slots, *outs, *tree, *scratch, *pool_layer.tensors]
         values: list[Any] = tensors
         if not self._interpreted:
@@ -329,7 +330,8 @@ class Verification:
         strides = (face.value_heads * face.d_v,) * len(face.outputs)
         if outs:
             strides = check_outs(face, outs, call, device)
-        integers = (*call.strides, *pool_layer.strides, *strides, workspace.max_total_nodes)
+        sizes = (workspace.max_total_nodes, trees.requests)
+        integers = (*call.strides, *pool_layer.strides, *strides, *sizes)
         if len(workspace.checked) >= KEPT:
             workspace.checked.clear()
         tensors = (*given, slots, *outs)

@@ -83,7 +83,7 @@ def begin(tiles: Tiles, early: Callable[[], None], decode: str, head: str, *, pd
     prepared = needs_prepare(tiles.context)
     if pdl and not prepared:
         w.line("tl.extra.cuda.gdc_wait()")
-    tiles.program(decode, head)
+    tiles.program(decode, head, given=tiles.context.schedule.fusion == "joined")
     tiles.channels()
     tiles.node_block(0)
     if tiles.rows_ready and not tiles.context.plan.mixed:

@@ -24,9 +24,10 @@ class Frame:
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
-    def program(self, decode: str, head: str = "head") -> None:
-        """The program's number, given to a part of a joined kernel, and what it works on."""
-        if self.context.schedule.fusion == "joined":
+    def program(self, decode: str, head: str = "head", *, given: bool = False) -> None:
+        """The program's number, `given` to a part of a kernel as an argument, and what it works
+        on."""
+        if given:
             self.writer.arg("program", "i32")
         else:
             self.writer.let("program", "tl.program_id(0)")

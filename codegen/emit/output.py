@@ -24,7 +24,9 @@ WAITING = "what follows reads results of the previous kernel"
 
 def find_tile(tiles: Tiles) -> None:
     """Find what the program works on: value tile, head and request."""
-    tiles.program(DECODE[tiles.context.schedule.order])
+    schedule = tiles.context.schedule
+    given = schedule.fusion == "joined" or schedule.persistent > 0
+    tiles.program(DECODE[schedule.order], given=given)
 
 
 def system_number(context: Context) -> str:

@@ -113,6 +113,11 @@ def _tiled(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(several and chosen["fusion"] != "staged")
 
 
+def _stays(chosen: Chosen, shapes: Shapes) -> bool:
+    """Programs can take one value tile after the other."""
+    return bool(chosen["fusion"] not in ("joined", "staged") and chosen["stages"] == 1)
+
+
 def _loops(chosen: Chosen, shapes: Shapes) -> bool:
     """Node blocks or key chunks are walked in a loop, whose loads can be staged."""
     several = shapes.max_nodes > chosen["node_block"]
@@ -142,6 +147,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
     "order": choice(ORDERS, _tiled),
+    "persistent": Fragment((0, 132, 264, 396), 0, _stays, ordered=True),
     "pdl": flag(True),
 }
 """In the order in which they are decided."""

@@ -99,6 +99,9 @@ def test_products_that_are_compiled_wrongly_are_refused_where_they_are() -> None
         ({"fusion": "staged", "commit": "deferred"}, "staged is for updates from the right"),
         ({"fusion": "split", "solver": "horner"}, "solver must be inverse or product"),
         ({"lead": -1}, "lead must be 0 or more"),
+        ({"persistent": -1}, "persistent must be 0 or more"),
+        ({"persistent": 8, "fusion": "joined"}, "persistent 8: programs of a joined kernel"),
+        ({"persistent": 8, "stages": 2}, "persistent 8: stages 2 asks for loads ahead"),
         ({"lead": 8, "order": "heads"}, "lead 8: .* order must be tiles"),
     ],
 )

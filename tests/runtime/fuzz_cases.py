@@ -113,6 +113,7 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         path_sum=rng.choice(PATH_SUMS),
         factor_heads=rng.choice([1, 1, group]),
         order=rng.choice(ORDERS),
+        persistent=rng.choice([0, 0, 0, 1, 3]),
         pdl=False,
     )
 

@@ -113,6 +113,8 @@ VARIANTS = (
     Variant("gated_delta_rule", QWEN, 64, 8, batch=16, schedule="heads first"),
     Variant("gated_delta_rule", QWEN, 64, 8, schedule="joined, heads first"),
     Variant("gdn", QWEN, 64, 8, batch=16, schedule="no dependent launch"),
+    Variant("gated_delta_rule", QWEN, 64, 8, batch=16, schedule="stay"),
+    Variant("gdn", QWEN, 32, 8, batch=16, schedule="stay, fused"),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -169,6 +171,8 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "warps": 2,
         "factor_warps": 2,
     },
+    "stay": {"fusion": "split", "solver": "inverse", "orientation": "nodes", "persistent": 264},
+    "stay, fused": {"node_block": 32, "persistent": 132},
     "turns": {"fusion": "joined", "solver": "inverse", "gates": "inline", "lead": 3},
 }
 _MADE: dict[Variant, Harness] = {}

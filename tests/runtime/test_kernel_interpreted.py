@@ -36,6 +36,8 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "split inverse": {"fusion": "split", "solver": "inverse"},
     "split inverse, inline": {"fusion": "split", "solver": "inverse", "gates": "inline"},
     "split, nodes on rows": {"fusion": "split", "solver": "inverse", "orientation": "nodes"},
+    "split, programs stay": {"fusion": "split", "solver": "inverse", "persistent": 3},
+    "horner, programs stay": {"persistent": 2},
     "split product": {"fusion": "split", "solver": "product"},
     "joined": {"fusion": "joined", "solver": "inverse"},
     "joined, inline": {"fusion": "joined", "solver": "inverse", "gates": "inline"},
@@ -57,6 +59,7 @@ RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
             "split inverse",
             "joined",
             "inverse, two blocks, stored",
+            "split, programs stay",
         ],
     ),
 }

@@ -448,7 +448,8 @@ def test_random_points_and_neighbours_lie_in_the_space() -> None:
     rng = random.Random(7)
     late = set()
     default = replace(default_schedule(space.plan, space.shapes, 16), registers=0)
-    for point in (default, *(space.random(rng) for _ in range(20))):
+    split = space.canonical(replace(default, fusion="split", lead=0, gates="prepare"))
+    for point in (default, split, *(space.random(rng) for _ in range(20))):
         assert point is not None
         around = space.neighbours(point)
         assert around
