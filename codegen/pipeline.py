@@ -16,12 +16,12 @@ from boleir.codegen.emit.joined import emit_joined
 from boleir.codegen.emit.key_factors import emit_walked
 from boleir.codegen.emit.key_stages import emit_head_factors
 from boleir.codegen.emit.module import module_text
+from boleir.codegen.emit.persistent import with_persistent
 from boleir.codegen.emit.prepare import emit_prepare, needs_prepare
 from boleir.codegen.emit.record import with_deferred
 from boleir.codegen.emit.staged_factors import emit_staged_factors
 from boleir.codegen.emit.staged_values import emit_staged_values
 from boleir.codegen.emit.unknowns import emit_unknowns
-from boleir.codegen.emit.persistent import with_persistent
 from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel

@@ -1,8 +1,9 @@
 """Persistent grids: as many programs as run at the same time, each taking tile after tile.
 
-The kernel of one value tile becomes a function of the tile's number, and the kernel that is launched
-a loop around it. Neighbouring programs work on neighbouring tiles all along, and no program is
-started for a tile that waits: what a launch saves by this depends on how long tiles take.
+The kernel of one value tile becomes a function of the tile's number, and the kernel that is
+launched a loop around it. Neighbouring programs work on neighbouring tiles all along, and no
+program is started for a tile that waits: what a launch saves by this depends on how long tiles
+take.
 """
 
 from __future__ import annotations
