@@ -20,7 +20,14 @@ from boleir.codegen.worker_process import WorkerProcess, serve
 from tests import lighter_interpreter
 
 ROOT = Path(__file__).resolve().parent.parent
-_IMPORTED_BEFORE = ("torch", "triton.language", "boleir.codegen.pipeline", "boleir.runtime.api")
+_IMPORTED_BEFORE = (
+    "torch",
+    "triton.language",
+    "boleir.codegen.pipeline",
+    "boleir.runtime.api",
+    "boleir.language.parser",
+    "tests.runtime.kernel_harness",
+)
 
 
 class ChildFailed(Exception):
@@ -33,8 +40,15 @@ class Interpreter:
     def __init__(self) -> None:
         self._parent: WorkerProcess | None = None
 
-    def call(self, module_function: str, arguments: Mapping[str, Any], timeout: float) -> Any:
-        """The result of `module:function`, as JSON. Raises `ChildFailed`."""
+    def call(
+        self,
+        module_function: str,
+        arguments: Mapping[str, Any],
+        timeout: float,
+        lighter: bool = True,
+    ) -> Any:
+        """The result of `module:function`, as JSON, in the lighter interpreter or in Triton's as it
+        is. Raises `ChildFailed`."""
         if self._parent is None:
             self._parent = WorkerProcess("tests.interpreter", lambda _: _interpreting())
         module, function = module_function.split(":")
@@ -43,6 +57,7 @@ class Interpreter:
             "function": function,
             "arguments": arguments,
             "environment": _interpreting(),
+            "lighter": lighter,
         }
         try:
             answer = self._parent.ask(request, timeout)
@@ -95,6 +110,8 @@ def _run(request: dict[str, Any], result: Path, said: Path) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environment"])
         os.chdir(ROOT)
+        if request["lighter"]:
+            lighter_interpreter.install()
         function = getattr(importlib.import_module(request["module"]), request["function"])
         result.write_text(json.dumps(function(**request["arguments"])))
         code = 0
@@ -110,7 +127,6 @@ def main() -> None:
     """Serve calls until standard input ends."""
     for name in _IMPORTED_BEFORE:
         importlib.import_module(name)
-    lighter_interpreter.install()
     serve(lambda request: answer(request, Path(sys.argv[1])))
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,37 @@ def surroundings() -> list[str | None]:
 
     interprets = type(topology).__name__
     return [os.environ.get("SPOILED"), os.environ.get("GIVEN"), interprets, triton.__name__]
+
+
+def one_round(name: str, schedule: dict[str, Any]) -> dict[str, list[int]]:
+    """The bits of outputs, states and windows of a small round."""
+    from boleir.check.inputs import Case, Shape
+    from tests.runtime.kernel_harness import Harness, bits
+
+    made = Harness(name, Shape(1, 2, 20, 16), max_nodes=7, max_depth=3, schedule=schedule)
+    trees = [(-1, 0, 0, 2, 3, 1, 0), (), (-1,)]
+    batch = made.batch(trees, [2, 0, -1], cases=[Case(keys="cosine", log_decay=-0.3)] * 3)
+    out, factors = made.verify(batch)
+    made.kernel.commit(factors, batch.slot_tensor([4, -1, 0]), batch.pool, batch.slot_tensor())
+    return {str(at): bits(x).flatten().tolist() for at, x in enumerate([out, *batch.pool.tensors])}
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [
+        ("gdn", {"fusion": "split", "solver": "inverse", "b_v": 16, "b_k": 32}),
+        ("kda", {"fusion": "walked", "solver": "horner", "b_v": 16, "b_k": 16}),
+    ],
+)
+def test_the_lighter_interpreter_changes_no_bit(
+    name: str, schedule: dict[str, Any], interpreter: Interpreter
+) -> None:
+    asked = {"name": name, "schedule": {**schedule, "node_block": 16, "precision": "ieee"}}
+    plain, lighter = (
+        interpreter.call(f"{HERE}:one_round", asked, 120, lighter=which) for which in (False, True)
+    )
+    assert plain == lighter
+    assert len(set(plain["0"])) > 100
 
 
 def test_results_come_back(interpreter: Interpreter) -> None:

@@ -120,8 +120,10 @@ def _simpler(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def serve() -> None:
     """Read cases from the standard input, answer with what was wrong."""
+    from tests import lighter_interpreter
     from tests.runtime.fuzz_trial import trial
 
+    lighter_interpreter.install()
     for line in sys.stdin:
         print(json.dumps(trial(json.loads(line))), flush=True)
 
