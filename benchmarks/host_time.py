@@ -38,6 +38,10 @@ TILES: dict[str, Any] = {"b_v": 32, "b_k": 32}
 
 VARIANTS = {
     "one launch": ("gated_delta_rule", Schedule(gates="inline", **TILES)),
+    "one launch, no dependent launch": (
+        "gated_delta_rule",
+        Schedule(gates="inline", pdl=False, **TILES),
+    ),
     "two launches": ("gdn", Schedule(gates="prepare", **TILES)),
     "three launches": ("gdn", Schedule(fusion="split", solver="inverse", **TILES)),
 }

@@ -52,6 +52,7 @@ class _Commit:
         self.writer = writer
         self.tile = tile
         self.token = Token(context, writer, tile)
+        self.step = Step(context, writer, tile, self.token)
 
     def emit(self) -> None:
         """The whole body."""
@@ -95,7 +96,9 @@ class _Commit:
         """The tile goes to a slot of the pool."""
         w, c = self.writer, self.context
         pool, stride = pointer(c, w, "state", c.state_dtype), w.arg("state_stride", "i64")
-        rounded = f"tile.to({pool}.dtype.element_ty)"
+        state = self.step.state
+        state = f"({state})" if " " in state else state
+        rounded = f"{state}.to({pool}.dtype.element_ty)"
         at = f"{pool} + {slot}.to(tl.int64) * {stride} + cell"
         w.line(f"tl.store({at}, {rounded}{self.tile.mask()})")
 
@@ -122,6 +125,7 @@ class _Commit:
         for distance, when in enumerate(WHEN[:-1]):
             self._rows(when, str(distance))
         w.lines += scalars
+        self.step.start()
         with w.block("for step in range(length):"):
             last = most_steps(self.context) - 1
             self._rows(WHEN[-1], f"tl.minimum(step + {len(WHEN) - 1}, {last})")
@@ -145,6 +149,6 @@ class _Commit:
 
         def step() -> None:
             with self.writer.block("for step in range(length):"):
-                Step(self.context, self.writer, self.tile, self.token).emit()
+                self.step.emit()
 
         return self.writer.apart(step)[1:]

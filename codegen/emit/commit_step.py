@@ -1,4 +1,10 @@
-"""One token of the recurrence on a tile of the state: the unknowns, then the update."""
+"""One token of the recurrence on a tile of the state: the unknowns, then the update.
+
+A decay per head would multiply every element of the tile for every token. The tile owes it instead:
+the state is `owed * tile`, reads are multiplied by `owed` and writes divided by it, one number per
+row each. The tile is paid up when it is stored, and before `owed` is so far from one that numbers
+could leave the range of float32.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,10 @@ from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Operand
 from boleir.ir import Expr, Kind
 
+ONE = "tl.full([], 1.0, tl.float32)"
+LEAST_OWED, MOST_OWED = 2.0**-16, 2.0**16
+"""Where `owed` is outside of these, the tile takes it."""
+
 
 class Step:
     """Emits the step of one token."""
@@ -22,10 +32,25 @@ class Step:
         self.tile = tile
         self.token = token
         self.stored = "unknowns" in table_columns(context)
+        self.early: dict[int, str] = {}
+        """Reads before the decay, by pair."""
+        self.owes = context.plan.log_decay is not None
+
+    def start(self) -> None:
+        """What comes before the first token."""
+        if self.owes:
+            self.writer.let("owed", ONE)
+
+    @property
+    def state(self) -> str:
+        """The state between two tokens."""
+        return "tile * owed" if self.owes else "tile"
 
     def emit(self) -> None:
         """One token: the unknowns, then the update of the tile."""
         plan, w = self.context.plan, self.writer
+        if self.owes and not self.stored:
+            self._read_early()
         gate = self._gate()
         unknowns: list[str] = []
         for p in range(len(plan.writing)):
@@ -37,7 +62,7 @@ class Step:
         for write in plan.writes:
             value = self.token.side(write.value)
             writes.append(self._written(value, write.key, f"written_{value}"))
-        terms = [product("tile", gate) if gate else "tile"]
+        terms = [product("tile", gate) if gate and not self.owes else "tile"]
         for vector, base in writes:
             row, along = self._rows(vector), self._along(self.token.live(base))
             terms.append(f"{row} * {along}")
@@ -46,6 +71,7 @@ class Step:
     def _written(self, vector: str, operand: Operand, name: str) -> tuple[str, Expr]:
         """A vector of the unknowns' side with the scalars of what it is written along, and that."""
         scalars = self.token.scalars(operand)
+        scalars = ["paid", *scalars] if self.owes else scalars
         if scalars:
             vector = self.writer.temp(product(*scalars, vector), name)
         return vector, operand.base
@@ -64,7 +90,14 @@ class Step:
         if plan.log_decay is not None:
             w.origin("decay", place(plan.log_decay, plan.form.decay))
             exp = f"tl.exp({token.head(plan.log_decay)})" if token.gates is None else ""
-            return w.let("gate", exp or picked(str(token.gates), "step"))
+            w.let("owed", product("owed", exp or picked(str(token.gates), "step")))
+            with w.block(f"if (owed < {LEAST_OWED!r}) | (owed > {MOST_OWED!r}):"):
+                w.comment("rare: the barrier keeps it a branch, else each step would multiply")
+                w.line("tl.debug_barrier()")
+                w.let("tile", "tile * owed")
+                w.let("owed", ONE)
+            w.let("paid", "1.0 / owed")
+            return "owed"
         decay = plan.key_decay if plan.value_decay is None else plan.value_decay
         if decay is None:
             return None
@@ -74,6 +107,14 @@ class Step:
             live = f"{NAMES[decay.kind]} < {WIDTHS[decay.kind]}"
             gate = w.let("gate", f"tl.where({live}, {gate}, 1.0)")
         return self.tile.across(gate, decay.kind)
+
+    def _read_early(self) -> None:
+        """What is read before the decay, as long as the tile is as it was."""
+        plan, w = self.context.plan, self.writer
+        for p, pair in enumerate(plan.pairs):
+            if not pair.after_decay:
+                read = self.tile.total(f"tile * {self._along(self.token.live(pair.erase.base))}")
+                self.early[p] = w.temp(f"owed * {read}", f"seen{p or ''}")
 
     def _unknown(self, p: int, gate: str | None, earlier: list[str]) -> str:
         """One unknown of the token: stored by verification, or read off the tile."""
@@ -95,7 +136,7 @@ class Step:
                 seen = f"({product(gate, seen)})"
             else:
                 factors.insert(0, gate.removesuffix(self._rows("")))
-        read = self.tile.total(f"tile * {seen}")
+        read = self.early.get(p) or self.tile.total(f"tile * {seen}")
         factors += [token.side(pair.gain)] if pair.gain is not None else []
         text = f"{token.side(pair.target)} - {product(*factors, read)}"
         for weight, u in zip(pair.coupling, earlier, strict=True):

@@ -129,12 +129,14 @@ def emit_replay(context: Context) -> EmittedKernel:
     for item in replayed_inputs(context.plan)[1]:
         w.memo["pointer", item.name] = w.arg(item.name, "*fp32")
         token.parameter(item)
-    body = _body(Step(context, w, tile, token))
+    one = Step(context, w, tile, token)
+    body = _body(one)
     w.comment("the rows of the next token are on their way while a token is worked on")
     w.let("row", tokens)
     for name, load in token.rows.items():
         w.let(f"{name}_now", load)
     w.let("step", "0")
+    one.start()
     with w.block(f"while step < {steps}:"):
         w.let("step", "step + 1")
         w.let("row", f"{tokens} + tl.minimum(step, {steps} - 1) * RECORDED")
@@ -144,7 +146,7 @@ def emit_replay(context: Context) -> EmittedKernel:
         w.lines += body
         for name in token.rows:
             w.let(f"{name}_now", f"{name}_next")
-    w.line("return tile")
+    w.line(f"return {one.state}")
     doc = "The state tile after the recorded tokens."
     return w.kernel("replay", doc, ("1", "1", "1"), warps=context.schedule.warps)
 

@@ -72,6 +72,27 @@ def test_the_loop_over_the_path_picks_its_scalars(name: str) -> None:
     assert "tl.gather(gates, " in loop
 
 
+def test_the_tile_is_multiplied_by_decays_on_a_branch_alone() -> None:
+    """Where it is stored, and on one branch, whose barrier keeps the assembler from turning it into
+    predicated instructions of every step."""
+    lowered = made("gated_delta_rule", 128, 128)
+    text = next(k.text for k in lowered.kernels if k.name == "commit")
+    assert text.count("tile * owed") == 3 and "tile * gate" not in text
+    branch = text.split("if (owed < ")[1].split("# u: ")[0]
+    assert "tl.debug_barrier()" in branch
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule", "comba"])
+def test_what_is_read_before_the_decay_is_read_before_the_tile_takes_it(name: str) -> None:
+    text = next(k.text for k in made(name, 128, 128).kernels if k.name == "commit")
+    loop = text.rsplit("for step in range(length):", 1)[1]
+    early = re.search(r"seen = owed \* tl.sum", loop)
+    plan = made(name, 128, 128).plan
+    assert bool(early) == any(not pair.after_decay for pair in plan.pairs)
+    if early:
+        assert early.start() < loop.index("owed = owed * ")
+
+
 def test_scalars_that_need_vectors_stay_in_the_loop() -> None:
     text = next(k.text for k in made("gated_delta_rule", 128, 128).kernels if k.name == "commit")
     loop = text.rsplit("for step in range(length):", 1)[1]

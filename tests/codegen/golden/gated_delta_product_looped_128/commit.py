@@ -84,6 +84,7 @@ def commit(
             other=0.0).to(tl.float32)
         sigmoid_b2_path = 1.0 / (1.0 + tl.exp(-b2_path))
         scaled_b2_path = 2.0 * sigmoid_b2_path
+        owed = tl.full([], 1.0, tl.float32)
         for step in range(length):
             row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             k1_next = tl.load(k1_at + row * k1_stride + key_head * D_K + key)
@@ -92,7 +93,13 @@ def commit(
             v2_next = tl.load(v2_at + row * v2_stride + head * D_V + value)
             # one token of the recurrence
             # decay: gated_delta_product.bole:12
-            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            owed = owed * tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            if (owed < 1.52587890625e-05) | (owed > 65536.0):
+                # rare: the barrier keeps it a branch, else each step would multiply
+                tl.debug_barrier()
+                tile = tile * owed
+                owed = tl.full([], 1.0, tl.float32)
+            paid = 1.0 / owed
             # u0: gated_delta_product.bole:14
             sigmoid_b1 = tl.sum(tl.gather(sigmoid_b1_path, tl.full([1], step, tl.int32), 0))
             k1_row = k1_now.to(tl.float32)
@@ -101,7 +108,7 @@ def commit(
             scaled_b1 = tl.sum(tl.gather(scaled_b1_path, tl.full([1], step, tl.int32), 0))
             v1_row = v1_now.to(tl.float32)
             scaled_v1 = scaled_b1 * v1_row
-            u0 = (scaled_v1 - gate * 2.0 * sigmoid_b1 * norm_k1
+            u0 = (scaled_v1 - owed * 2.0 * sigmoid_b1 * norm_k1
                 * tl.sum(tl.sum(tile * k1_row[:, None, :], axis=0), axis=1))
             # u1: gated_delta_product.bole:16
             sigmoid_b2 = tl.sum(tl.gather(sigmoid_b2_path, tl.full([1], step, tl.int32), 0))
@@ -114,19 +121,19 @@ def commit(
             k1_2 = norm_k1 * k1_row
             k2_2 = norm_k2 * k2_row
             k1_dot_k2 = tl.sum(k1_2 * k2_2)
-            u1 = (scaled_v2 - gate * 2.0 * sigmoid_b2 * norm_k2
+            u1 = (scaled_v2 - owed * 2.0 * sigmoid_b2 * norm_k2
                 * tl.sum(tl.sum(tile * k2_row[:, None, :], axis=0), axis=1) - scaled_b2 * k1_dot_k2 * u0)
             # new state: gated_delta_product.bole:17
-            written_u0 = norm_k1 * u0
-            written_u1 = norm_k2 * u1
-            tile = (tile * gate + written_u0[None, :, None] * k1_row[:, None, :] + written_u1[None, :, None]
+            written_u0 = paid * norm_k1 * u0
+            written_u1 = paid * norm_k2 * u1
+            tile = (tile + written_u0[None, :, None] * k1_row[:, None, :] + written_u1[None, :, None]
                 * k2_row[:, None, :])
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty))
             k1_now = k1_next
             v1_now = v1_next
             k2_now = k2_next
             v2_now = v2_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty))

@@ -67,13 +67,20 @@ def commit(
         b_path = tl.load(b_at + (first + nodes) * b_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)
         beta_path = 1.0 / (1.0 + tl.exp(-b_path))
+        owed = tl.full([], 1.0, tl.float32)
         for step in range(length):
             row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             k_next = tl.load(mixed_at + row * KEPT_CHANNELS + key_head * D_K + key)
             v_next = tl.load(mixed_at + row * KEPT_CHANNELS + 2048 + head * D_V + value)
             # one token of the recurrence
             # decay: gdn.bole:12
-            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            owed = owed * tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            if (owed < 1.52587890625e-05) | (owed > 65536.0):
+                # rare: the barrier keeps it a branch, else each step would multiply
+                tl.debug_barrier()
+                tile = tile * owed
+                owed = tl.full([], 1.0, tl.float32)
+            paid = 1.0 / owed
             # u: gdn.bole:15
             beta = tl.sum(tl.gather(beta_path, tl.full([1], step, tl.int32), 0))
             k_row = k_now.to(tl.float32)
@@ -81,17 +88,17 @@ def commit(
             norm_k = tl.rsqrt(square_k + 1e-06)
             v_row = v_now.to(tl.float32)
             scaled_v = beta * v_row
-            u = scaled_v - gate * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
+            u = scaled_v - owed * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
             # new state: gdn.bole:16
-            written_u = norm_k * u
-            tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
+            written_u = paid * norm_k * u
+            tile = tile + written_u[None, :, None] * k_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty))
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty))
     if (unit >= 256) & valid:
         window_at = tl.multiple_of(tl.load(table + layer * 12 + 9).to(tl.pointer_type(tl.bfloat16)), 16)
         # the track node counts where it lies on the path

@@ -15,6 +15,7 @@ def replay(state_tile, channels, value_head, tokens, steps, A_log, dt_bias):
     k_now = tl.load(row + 64 + key_head * D_K + key)
     v_now = tl.load(row + 2112 + head * D_V + value)
     step = 0
+    owed = tl.full([], 1.0, tl.float32)
     while step < steps:
         step = step + 1
         row = tokens + tl.minimum(step, steps - 1) * RECORDED
@@ -36,7 +37,13 @@ def replay(state_tile, channels, value_head, tokens, steps, A_log, dt_bias):
             * (0.19105825 + softplus_part
             * (-0.13662934 + softplus_part
             * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
-        gate = tl.exp(-(exp_A_log * softplus_a))
+        owed = owed * tl.exp(-(exp_A_log * softplus_a))
+        if (owed < 1.52587890625e-05) | (owed > 65536.0):
+            # rare: the barrier keeps it a branch, else each step would multiply
+            tl.debug_barrier()
+            tile = tile * owed
+            owed = tl.full([], 1.0, tl.float32)
+        paid = 1.0 / owed
         # u: gdn.bole:15
         b_row = b_now.to(tl.float32)
         beta = 1.0 / (1.0 + tl.exp(-b_row))
@@ -45,14 +52,14 @@ def replay(state_tile, channels, value_head, tokens, steps, A_log, dt_bias):
         norm_k = tl.rsqrt(square_k + 1e-06)
         v_row = v_now.to(tl.float32)
         scaled_v = beta * v_row
-        u = scaled_v - gate * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
+        u = scaled_v - owed * beta * norm_k * tl.sum(tl.sum(tile * k_row[:, None, :], axis=0), axis=1)
         # new state: gdn.bole:16
-        written_u = norm_k * u
-        tile = tile * gate + written_u[None, :, None] * k_row[:, None, :]
+        written_u = paid * norm_k * u
+        tile = tile + written_u[None, :, None] * k_row[:, None, :]
         a_now = a_next
         b_now = b_next
         k_now = k_next
         v_now = v_next
-    return tile
+    return tile * owed
 
 

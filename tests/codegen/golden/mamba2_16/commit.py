@@ -67,23 +67,31 @@ def commit(
             * (-0.13662934 + softplus_part
             * (0.07822299 + softplus_part * (-0.029503778 + softplus_part * 0.0052324063)))))))))
         gates = tl.exp(-(exp_A_log_path * delta_path))
+        owed = tl.full([], 1.0, tl.float32)
         for step in range(length):
             row = first + tl.sum(tl.gather(nodes, tl.full([1], tl.minimum(step + 1, 15), tl.int32), 0))
             x_next = tl.load(x_at + row * x_stride + head * D_V + value)
             B_next = tl.load(B_at + row * B_stride + key_head * D_K + key)
             # one token of the recurrence
             # decay: mamba2.bole:10
-            gate = tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            owed = owed * tl.sum(tl.gather(gates, tl.full([1], step, tl.int32), 0))
+            if (owed < 1.52587890625e-05) | (owed > 65536.0):
+                # rare: the barrier keeps it a branch, else each step would multiply
+                tl.debug_barrier()
+                tile = tile * owed
+                owed = tl.full([], 1.0, tl.float32)
+            paid = 1.0 / owed
             # new state: mamba2.bole:11
             delta = tl.sum(tl.gather(delta_path, tl.full([1], step, tl.int32), 0))
             x_row = x_now.to(tl.float32)
             scaled_x = delta * x_row
+            written_scaled_x = paid * scaled_x
             B_row = B_now.to(tl.float32)
-            tile = tile * gate + scaled_x[None, :, None] * B_row[:, None, :]
+            tile = tile + written_scaled_x[None, :, None] * B_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty))
             x_now = x_next
             B_now = B_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty))
