@@ -58,14 +58,17 @@ class Expr:
     hint: str | None = field(default=None, kw_only=True)
     key: int = field(init=False)
     depth: int = field(init=False)
+    children: tuple[Expr, ...] = field(init=False)
+    """Operands, left to right."""
 
-    SHOWN: ClassVar[tuple[str, ...]] = ("kind", "span", "hint", "key", "depth")
+    SHOWN: ClassVar[tuple[str, ...]] = ("kind", "span", "hint", "key", "depth", "children")
 
     def __post_init__(self) -> None:
         content = [getattr(self, f.name) for f in fields(self) if f.name not in Expr.SHOWN]
+        children = tuple(item for item in content if isinstance(item, Expr))
         parts = tuple(item.key if isinstance(item, Expr) else item for item in content)
         identity = (type(self).__name__, self.kind, *parts)
-        depth = 1 + max((item.depth for item in content if isinstance(item, Expr)), default=0)
+        depth = 1 + max((item.depth for item in children), default=0)
         if depth > MAX_DEPTH:
             from boleir.language.errors import NestingTooDeep
 
@@ -77,6 +80,7 @@ class Expr:
             )
         object.__setattr__(self, "key", _INTERNED.setdefault(identity, next(_KEYS)))
         object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "children", children)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expr) and self.key == other.key
@@ -96,11 +100,6 @@ class Expr:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.kind}: {self}>"
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """Operands, left to right."""
-        return tuple(x for f in fields(self) if isinstance(x := getattr(self, f.name), Expr))
 
 
 def _rebuild(node: type[Expr], values: dict[str, object]) -> Expr:

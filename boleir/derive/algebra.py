@@ -183,6 +183,8 @@ def total(parts: Iterable[Poly]) -> Poly:
 def content(poly: Poly) -> tuple[Poly, Poly]:
     """(single term, primitive rest): their product is `poly`, and the rest has whole coefficients
     without a common factor, no common monomial, and a positive first term. `poly` is not zero."""
+    if len(poly.terms) == 1:
+        return poly, ONE
     coefficients = list(poly.terms.values())
     size = Fraction(
         gcd(*(abs(c.numerator) for c in coefficients)), lcm(*(c.denominator for c in coefficients))

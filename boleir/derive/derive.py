@@ -16,7 +16,12 @@ from boleir.derive.closed_form import (
     RightSide,
 )
 from boleir.derive.normal_form import NormalForm, Reading
+from boleir.derive.recent import Recent
 from boleir.ir import Expr, Number, Recurrence, number
+
+_DERIVED: Recent[int, ClosedForm] = Recent(64)
+"""By identity: equal recurrences may differ in hints and places. A form keeps its recurrence
+alive, so that no other object takes its place."""
 
 
 def derive(recurrence: Recurrence | str) -> ClosedForm:
@@ -30,8 +35,13 @@ def derive(recurrence: Recurrence | str) -> ClosedForm:
     from boleir.library import resolve
 
     given = resolve(recurrence)
+    known = _DERIVED.get(id(given))
+    if known is not None and known.recurrence is given:
+        return known
     first, *more = (from_normal_form(form) for form in assemble_all(given))
-    return replace(first, more=tuple(more))
+    form = replace(first, more=tuple(more))
+    _DERIVED.put(id(given), form)
+    return form
 
 
 def from_normal_form(form: NormalForm) -> ClosedForm:

@@ -10,10 +10,14 @@ from textwrap import wrap
 from boleir.derive.closed_form import ClosedForm
 from boleir.derive.formulas import Formulas
 from boleir.derive.notation import LATEX, TEXT
+from boleir.derive.recent import Recent
 from boleir.derive.work import bounded
 
 WIDTH = 100
 """Columns of the text."""
+
+_EXPLAINED: Recent[int, tuple[ClosedForm, str]] = Recent(64)
+"""Texts by identity of the form, which every module that is emitted from it begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,17 @@ def explain(form: ClosedForm, fmt: str = "text", tree: Sequence[int] | None = No
     nobody could read."""
     if fmt not in ("text", "latex"):
         raise ValueError(f"unknown format '{fmt}': use 'text' or 'latex'")
+    plain = fmt == "text" and tree is None
+    known = _EXPLAINED.get(id(form)) if plain else None
+    if known is not None and known[0] is form:
+        return known[1]
     mend = "a smaller tree" if tree is not None else "name the terms that occur more than once"
     span = form.recurrence.update.span if tree is None else None
     with bounded("the explanation", mend, span):
-        return _explain(form, fmt, tree)
+        text = _explain(form, fmt, tree)
+    if plain:
+        _EXPLAINED.put(id(form), (form, text))
+    return text
 
 
 def _explain(form: ClosedForm, fmt: str, tree: Sequence[int] | None) -> str:
