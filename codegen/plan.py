@@ -10,7 +10,7 @@ path before anything else happens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import ScheduleError
@@ -177,6 +177,13 @@ class Plan:
     writes: tuple[WritePlan, ...]
     readouts: tuple[ReadPlan, ...]
     """One for each output of the recurrence: all are read in the same kernels."""
+    entangled: Scalar | None = field(init=False, compare=False)
+    """A row scalar that depends on a convolved input and on another one: no program of the prepare
+    kernel sees both. Limits of schedules ask for it, thousands of times."""
+
+    def __post_init__(self) -> None:
+        found = (scalar for scalar in self.scalars if self._is_entangled(scalar))
+        object.__setattr__(self, "entangled", next(found, None))
 
     @property
     def right(self) -> bool:
@@ -256,15 +263,9 @@ class Plan:
         """The value vectors of pairs and pure writes."""
         return (*(pair.target for pair in self.pairs), *(write.value for write in self.writes))
 
-    @property
-    def entangled(self) -> Scalar | None:
-        """A row scalar that depends on a convolved input and on another one: no program of the
-        prepare kernel sees both."""
-        for scalar in self.scalars:
-            inputs = {node.key for node in walk(scalar.expr) if isinstance(node, Input)}
-            if self.source(scalar) is not None and len(inputs) > 1:
-                return scalar
-        return None
+    def _is_entangled(self, scalar: Scalar) -> bool:
+        inputs = {node.key for node in walk(scalar.expr) if isinstance(node, Input)}
+        return self.source(scalar) is not None and len(inputs) > 1
 
     def is_mixed(self, item: Input) -> Mixed | None:
         """The convolution behind `item`, or None for an input that is used as it comes."""

@@ -40,6 +40,8 @@ values apart, and each would multiply the points. Neighbours of good schedules h
 SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
+_NONE_LEFT = object()
+
 
 @dataclass(frozen=True, slots=True)
 class Space:
@@ -58,7 +60,28 @@ class Space:
     def __iter__(self) -> Iterator[Schedule]:
         """Every point once, lazily, in the order of the fragments; those with `LATE` fields at
         their defaults."""
-        yield from self._decide({}, list(self.fragments.items()), {})
+        chosen: dict[str, Any] = {}
+        known: dict[tuple[Any, ...], bool] = {}
+        names = list(self.fragments)
+        last = max(at for at, name in enumerate(names) if name not in self.free)
+        undecided = [self._options(names[0], chosen)]
+        while undecided:
+            at = len(undecided) - 1
+            name = names[at]
+            chosen.pop(name, None)
+            value = next(undecided[-1], _NONE_LEFT)
+            if value is _NONE_LEFT:
+                undecided.pop()
+                continue
+            chosen[name] = value
+            if name == LAST_LIMITED and not self._possible(chosen):
+                continue
+            if at == last and not self._allowed(chosen, known):
+                continue
+            if at + 1 < len(names):
+                undecided.append(self._options(names[at + 1], chosen))
+            else:
+                yield Schedule(**chosen)
 
     def __contains__(self, schedule: Schedule) -> bool:
         """Whether a correct kernel exists that this GPU has the resources for."""
@@ -69,30 +92,12 @@ class Space:
             return False
         return True
 
-    def _decide(
-        self,
-        chosen: dict[str, Any],
-        undecided: list[tuple[str, Fragment]],
-        known: dict[tuple[Any, ...], bool],
-    ) -> Iterator[Schedule]:
-        """The points that agree with `chosen`; `known` is what was found out about their limits."""
-        if not undecided:
-            yield Schedule(**chosen)
-            return
-        (name, fragment), *later = undecided
-        last = name not in self.free and all(other in self.free for other, _ in later)
-        for value in self._options(name, fragment, chosen):
-            chosen[name] = value
-            if (name != LAST_LIMITED or self._possible(chosen)) and (
-                not last or self._allowed(chosen, known)
-            ):
-                yield from self._decide(chosen, later, known)
-            del chosen[name]
-
-    def _options(self, name: str, fragment: Fragment, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
-        if name in LATE:
-            return self._within(name, (fragment.default,))
-        return self._within(name, fragment.options(chosen, self.shapes))
+    def _options(self, name: str, chosen: Mapping[str, Any]) -> Iterator[Any]:
+        """The values of the field after those of `chosen`, one after the other."""
+        fragment = self.fragments[name]
+        late = name in LATE
+        values = (fragment.default,) if late else fragment.options(chosen, self.shapes)
+        return iter(self._within(name, values))
 
     def _within(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The values of a field that the target has, and that its bound allows; the bound itself
@@ -105,7 +110,8 @@ class Space:
         return tuple(value for value in values if value <= bound) or (bound,)
 
     def _allowed(self, chosen: Mapping[str, Any], known: dict[tuple[Any, ...], bool]) -> bool:
-        """Whether the points are in the space, once all but `free` fields are decided."""
+        """Whether the points are in the space, once all but `free` fields are decided; `known` is
+        what was found out about their limits."""
         free = self.free
         limits = tuple([value for name, value in chosen.items() if name not in free])
         if limits not in known:
