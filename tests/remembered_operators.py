@@ -68,7 +68,9 @@ class Operators:
         self._watch(self._semantic.builder)
         for name in OPERATORS:
             if name in vars(core.tensor):
-                setattr(core.tensor, name, self._remembering(vars(core.tensor)[name]))
+                reflected = name.startswith("__r") and name != "__rshift__"
+                plain = vars(core.tensor)[name]
+                setattr(core.tensor, name, self._remembering(plain, reflected))
 
     def _watch(self, builder: Any) -> None:
         """Note what is asked of numpy."""
@@ -86,7 +88,8 @@ class Operators:
 
         builder.binary_op, builder.create_addptr = binary_op, create_addptr
 
-    def _remembering(self, plain: Any) -> Any:
+    def _remembering(self, plain: Any, reflected: bool) -> Any:
+        """The operator `plain`; where it is `reflected`, its own tile is the right operand."""
         ways: dict[tuple[Any, ...], Way | None] = {}
         tensor, constant = self._tensor, self._constant
         handle, semantic = self._handle, self._semantic
@@ -108,7 +111,7 @@ class Operators:
             if key not in ways:
                 self._asked.clear()
                 found = plain(one, other, _semantic=semantic)
-                ways[key] = self._way(one, other, operand, found)
+                ways[key] = self._way(one, other, operand, found, reflected)
                 return found
             way = ways[key]
             if way is None:
@@ -117,7 +120,7 @@ class Operators:
 
         return operator
 
-    def _way(self, one: Any, other: Any, operand: Any, found: Any) -> Way | None:
+    def _way(self, one: Any, other: Any, operand: Any, found: Any, reflected: bool) -> Way | None:
         """How `found` came about, if that can be repeated."""
         if len(self._asked) != 1 or self._asked[0][0] is not found.handle:
             return None
@@ -125,15 +128,13 @@ class Operators:
         kinds = [x.dtype for x in (one, other, found) if type(x) is self._tensor]
         if not all(kind.is_ptr() or kind.name in _PLAIN for kind in kinds):
             return None
-        types, width = (left.data.dtype, right.data.dtype), 0
+        types, width, swapped = (left.data.dtype, right.data.dtype), 0, reflected
         if types == (bool, bool) and function not in (np.bitwise_and, np.bitwise_or):
             return None  # one bit, which wraps around
         if function is None:
-            types = (types[0], np.dtype(np.uint64))
+            types, swapped = (types[0], np.dtype(np.uint64)), not one.dtype.is_ptr()
             width = max(1, left.get_element_ty().primitive_bitwidth // 8)
-        for swapped in (False, True):
-            way = Way(function, types, swapped, width, result.data.dtype, result.dtype, found.type)
-            taken = way.take(one.handle.data, operand)
-            if taken.shape == result.data.shape and taken.tobytes() == result.data.tobytes():
-                return way
-        return None
+        way = Way(function, types, swapped, width, result.data.dtype, result.dtype, found.type)
+        again = way.take(one.handle.data, operand)
+        same = again.shape == result.data.shape and again.tobytes() == result.data.tobytes()
+        return way if same else None

@@ -66,6 +66,25 @@ def one_round(name: str, schedule: dict[str, Any]) -> dict[str, list[int]]:
     return {str(at): bits(x).flatten().tolist() for at, x in enumerate([out, *batch.pool.tensors])}
 
 
+def reflected(values: list[float]) -> list[list[float]]:
+    """1 - x, 1 / x and x < 1 for tiles of one number each."""
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    found = []
+    for value in values:
+        numbers = TensorHandle(np.full(4, value, dtype=np.float32), tl.float32)
+        tile = tl.tensor(numbers, tl.block_type(tl.float32, [4]))
+        found.append([float(x.handle.data[0]) for x in (1.0 - tile, 1.0 / tile, tile < 1.0)])
+    return found
+
+
+def test_operands_that_are_equal_at_first_keep_their_places(interpreter: Interpreter) -> None:
+    found = interpreter.call(f"{HERE}:reflected", {"values": [1.0, 4.0]}, 120)
+    assert found == [[0.0, 1.0, 0.0], [-3.0, 0.25, 0.0]]
+
+
 @pytest.mark.parametrize(
     ("name", "schedule"),
     [
