@@ -18,6 +18,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from boleir.runtime.kernel import Kernel
 RESULT = Path(__file__).parent / "results" / "host-time.json"
 GPU_RESULT = RESULT.with_name("h200-host-time.json")
 FORMAT = 1
-NODES = 64
+NODES, FEW = 64, 16
+"""Of a request; in the small variant few."""
 TILES: dict[str, Any] = {"b_v": 32, "b_k": 32}
 """Small enough for the heads of a test."""
 
@@ -83,12 +85,14 @@ class Served:
         self, recurrence: str, schedule: Schedule, layers: int, batch: int, target: str | None,
         small: bool,
     ) -> None:  # fmt: skip
-        """`small`: heads of a test, which compile faster; the host's work is the same. `target`:
-        architecture of kernels that nobody runs; None for the GPU here."""
+        """`small`: heads and trees of a test, which compile faster; the host's work is the same.
+        `target`: architecture of kernels that nobody runs; None for the GPU here."""
         heads = (1, 2, 32, 32) if small else (16, 32, 128, 128)
         sizes = dict(zip(("key_heads", "value_heads", "d_k", "d_v"), heads, strict=True))
+        self.nodes = FEW if small else NODES
+        schedule = replace(schedule, node_block=self.nodes)
         made = boleir.compile(
-            recurrence, target=target, max_nodes=NODES, max_depth=8, schedule=schedule, **sizes
+            recurrence, target=target, max_nodes=self.nodes, max_depth=8, schedule=schedule, **sizes
         )
         self.kernel: Kernel = made
         self.device = "cuda"
@@ -99,9 +103,9 @@ class Served:
                 made.artifact, target=target, device=0, driver=StandIn()
             )
         self.layers, self.batch = layers, batch
-        nodes = batch * NODES
-        parents = [i - 1 if i < 9 else i % 8 for i in range(NODES)] * batch
-        self.parents, self.cu = parents, [NODES * i for i in range(batch + 1)]
+        nodes = batch * self.nodes
+        parents = [i - 1 if i < 9 else i % 8 for i in range(self.nodes)] * batch
+        self.parents, self.cu = parents, [self.nodes * i for i in range(batch + 1)]
         self.tree = self.kernel.tree_batch(parents, self.cu)
         self.space = self.kernel.workspace(batch, nodes, layers)
         self.pool = self.kernel.pool(batch, layers)
@@ -128,7 +132,7 @@ class Served:
 
     def fresh(self, layer: int) -> dict[str, torch.Tensor]:
         """New token tensors, as every round's projections are, beside the layer's parameters."""
-        face, nodes = self.kernel.interface, self.batch * NODES
+        face, nodes = self.kernel.interface, self.batch * self.nodes
         # Empty: no GPU's data passes through the caches of the CPU.
         tokens = {
             x.name: torch.empty(nodes, *x.shape, dtype=torch.bfloat16, device=self.device)
