@@ -176,5 +176,5 @@ class _Column:
         w = self.writer
         w.let("slot", slot)
         for number, tile in enumerate(results, first):
-            for piece, name in enumerate(self.precision.pieces(w, tile).names):
+            for piece, name in enumerate(self.system.pieces(tile).names):
                 w.line(f"tl.store({slot_piece(self.context, 'slot', number, piece)}, {name})")

@@ -193,7 +193,7 @@ class _Values:
         tiles = self.tiles
         load = f"tl.load({unknowns_at(tiles, p, a)}, mask={tiles.value_mask(a)}, other=0.0)"
         name = self.writer.let(self.context.block(f"right{p or ''}", a), load)
-        return self.precision.pieces(self.writer, name)
+        return self.system.pieces(name)
 
     def _own(self, b: int, right: list[str], outs: list[str]) -> None:
         """What the nodes of the block do to each other."""
@@ -206,7 +206,7 @@ class _Values:
                 for p, name in enumerate(right):
                     at = unknowns_at(tiles, p, b)
                     w.line(f"tl.store({at}, {name}, mask={tiles.value_mask(b)})")
-        self.solved[b] = [self.precision.pieces(w, name) for name in right]
+        self.solved[b] = [self.system.pieces(name) for name in right]
         number = self._number(b, b)
         sources = [*self.solved[b], *self._written(b)]
         w.let("read_slot", readout_slot(context, number, number))
@@ -217,7 +217,7 @@ class _Values:
         """Pieces of the values of pure writes."""
         tiles = self.tiles
         return [
-            written_pieces(tiles, self.precision, write.value, tiles.finite_value(write.value, b))
+            written_pieces(self.system, write.value, tiles.finite_value(write.value, b))
             for write in self.plan.writes
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from boleir.codegen.digits import keeps_digits
 from boleir.codegen.emit.text import bracket
 from boleir.codegen.plan import Plan, Scalar
 from boleir.codegen.request import DTYPES, Shapes
@@ -116,6 +117,11 @@ class Context:
     def unknown_dtype(self) -> str:
         """Triton's name of the format that they are stored in."""
         return "bf16" if self.schedule.commit == "factors16" else "fp32"
+
+    @property
+    def keeps_digits(self) -> bool:
+        """Whether nodes see each other with all digits of a float32."""
+        return keeps_digits(self.plan, self.shapes, self.schedule)
 
     @property
     def watches_values(self) -> bool:

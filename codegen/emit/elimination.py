@@ -122,7 +122,7 @@ class Elimination:
         return build(self.system, f"inverse{p or ''}", self.block, minus_g, self.sweeps)
 
     def _pieces(self, tile: str) -> Pieces:
-        return self.precision.pieces(self.writer, tile)
+        return self.system.pieces(tile)
 
     def _split_inverse(self, c: int) -> Pieces:
         """X as it enters a product. Of several pairs with all bits: where keys are alike so are

@@ -8,7 +8,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_vectors import readers
 from boleir.codegen.plan import Plan
 from boleir.codegen.rewrite import split_factors, split_scale
-from boleir.codegen.schedule import padded
+from boleir.codegen.schedule import blocks, padded
 from boleir.ir import Expr, Kind, Mul, walk
 
 
@@ -24,7 +24,10 @@ def row_tiles(context: Context) -> int:
 
 def folded_pieces(context: Context) -> int:
     """Pieces a folded tile is stored in."""
-    return 2 if context.schedule.precision == "fp32" else 1
+    if context.schedule.precision != "fp32":
+        return 1
+    several = blocks(context.schedule, context.shapes) > 1
+    return 3 if context.keeps_digits and several else 2
 
 
 def folded_dtype(context: Context) -> str:

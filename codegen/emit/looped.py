@@ -128,5 +128,5 @@ class Looped(Fused):
             name = c.block(f"u{q or ''}", EARLIER)
             load = f"tl.load({unknowns_at(t, q, EARLIER)}, mask={t.value_mask(EARLIER)}, other=0.0)"
             w.let(name, load)
-            self.solved[q, EARLIER] = self.precision.pieces(w, name)
+            self.solved[q, EARLIER] = self.system.pieces(name)
         self.from_earlier(OWN, EARLIER, right, outs)

@@ -34,11 +34,9 @@ class Solver:
             return self._levels(b, right, minus_g, sweeps)
         build = inverse if solver == "inverse" else product_form
         name = self.context.block("inverse", b)
-        pieces = self.precision.pieces(
-            self.writer, build(self.system, name, b, minus_g[0, 0], sweeps)
-        )
+        pieces = self.system.pieces(build(self.system, name, b, minus_g[0, 0], sweeps))
         unknown = self.context.block("u", b)
-        known = self.precision.pieces(self.writer, right[0])
+        known = self.system.pieces(right[0])
         return [self.system.apply(unknown, known, pieces, None)]
 
     def _sweep(
@@ -46,14 +44,14 @@ class Solver:
     ) -> list[str]:
         """Horner's rule for the finite series: U <- R - G U, from U = R."""
         w, c = self.writer, self.context
-        tiles = {at: self.precision.pieces(w, tile) for at, tile in minus_g.items()}
+        tiles = {at: self.system.pieces(tile) for at, tile in minus_g.items()}
         names = [c.block(f"u{p or ''}", b) for p in range(len(right))]
         now = right
         rolled = self.system.is_rolled(sweeps, len(tiles))
         if rolled:
             now = [w.let(name, start) for name, start in zip(names, right, strict=True)]
         for _ in self.system.repeat(sweeps, len(tiles)):
-            pieces = [self.precision.pieces(w, name) for name in now]
+            pieces = [self.system.pieces(name) for name in now]
             # with several pairs, none may see what another one has become in the same sweep
             results = names if len(names) == 1 else [f"{name}_next" for name in names]
             for p, result in enumerate(results):
@@ -81,7 +79,7 @@ class Solver:
     ) -> list[str]:
         """Substitution, one level of the tree at a time."""
         w, c, t = self.writer, self.context, self.tiles
-        tiles = {at: self.precision.pieces(w, tile) for at, tile in minus_g.items()}
+        tiles = {at: self.system.pieces(tile) for at, tile in minus_g.items()}
         depth, node = c.block("depth", b), c.block("node", b)
         at = f"{w.arg('depths', '*i32')} + first + {node}"
         w.let(depth, f"tl.load({at}, mask={c.block('inside', b)}, other=-1)")
@@ -89,7 +87,7 @@ class Solver:
         for name, start in zip(names, right, strict=True):
             w.let(name, f"tl.where({t.across(depth)} == 0, {start}, 0.0)")
         for level in self.system.repeat(sweeps, len(tiles), "level"):
-            pieces = [self.precision.pieces(w, name) for name in names]
+            pieces = [self.system.pieces(name) for name in names]
             for p, name in enumerate(names):
                 swept = self._swept(f"{name}_swept", p, b, right, pieces, tiles)
                 w.let(name, f"tl.where({t.across(depth)} == {level}, {swept}, {name})")

@@ -71,6 +71,11 @@ class System:
         split = precision.thirds if which == "whole" else precision.pieces
         return {which: split(w, tile)}
 
+    def pieces(self, name: str) -> Pieces:
+        """The pieces of a float32 tile of pairs of nodes, or of what it multiplies."""
+        split = self.precision.thirds if self.context.keeps_digits else self.precision.pieces
+        return split(self.writer, name)
+
     def state_reader(self, base: Expr, after_decay: bool, b: int, chunk: int) -> Pieces:
         """What the committed state is multiplied by for a vector: itself. `after_decay` matters
         only where channels decay apart."""

@@ -158,7 +158,7 @@ def _right_operands(
         right.append(precision.pieces(w, name))
     for write in plan.writes:
         value = tiles.finite_value(write.value, 0)
-        right.append(written_pieces(tiles, precision, write.value, value))
+        right.append(written_pieces(system, write.value, value))
     return right
 
 

@@ -224,7 +224,7 @@ class Fused:
 
     def _accumulate(self, name: str, p: int, b: int, unknown: Pieces, tile: str) -> None:
         gain = self.context.plan.pairs[p].gain
-        pieces = self.precision.pieces(self.writer, tile)
+        pieces = self.system.pieces(tile)
         if gain is None:
             self.system.apply(name, unknown, pieces, name)
         else:
@@ -236,7 +236,7 @@ class Fused:
         memo = self.writer.memo
         if known not in memo:
             tile = self.tiles.finite_value(value, a)
-            pieces = written_pieces(self.tiles, self.precision, value, tile)
+            pieces = written_pieces(self.system, value, tile)
             memo[known] = " ".join(pieces.names)
         return Pieces(tuple(memo[known].split()))
 
@@ -249,7 +249,7 @@ class Fused:
             name, b, a, readout.query, written, readout.after_decay, strict=own is not None,
             own=diagonal,
         )  # fmt: skip
-        self.system.apply(out, source, self.precision.pieces(self.writer, tile), out)
+        self.system.apply(out, source, self.system.pieces(tile), out)
 
     # -- the block's own system -------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Fused:
                 stored = name if c.unknown_dtype == "fp32" else f"{name}.to(tl.bfloat16)"
                 w.line(f"tl.store({at}, {stored}, mask={mask})")
             self.unknown[p, b] = name
-            self.solved[p, b] = self.precision.pieces(w, name)
+            self.solved[p, b] = self.system.pieces(name)
 
     def _own_system(self, b: int) -> dict[tuple[int, int], str]:
         plan, c = self.context.plan, self.context
@@ -301,10 +301,11 @@ def _index(p: int, q: int, *of: tuple[object, ...]) -> str:
     return f"{p}{q}" if max(map(len, of)) > 1 else ""
 
 
-def written_pieces(tiles: Tiles, precision: Precision, value: Expr, tile: str) -> Pieces:
+def written_pieces(system: System, value: Expr, tile: str) -> Pieces:
     """Pieces of the value of a pure write: one where it is exact in bfloat16."""
-    w = tiles.writer
+    w = system.writer
     stored = isinstance(value, Input) and value.per is Per.TOKEN
-    if stored and tiles.context.dtype == "bf16" and precision.plan in ("fp32", "bf16"):
+    exact = system.precision.plan in ("fp32", "bf16")
+    if stored and exact and system.context.dtype == "bf16":
         return Pieces((w.let(f"{tile}_16", f"{tile}.to(tl.bfloat16)"),))
-    return precision.pieces(w, tile if tile.isidentifier() else w.temp(tile, "written"))
+    return system.pieces(tile if tile.isidentifier() else w.temp(tile, "written"))

@@ -94,11 +94,12 @@ def test_changes_of_the_text_are_noticed(run_interpreted: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("nodes", "tiles"), [(64, 2), (128, 2 * 3 + 2 * 2), (200, 2 * 10 + 2 * 2 * 6)]
+    ("nodes", "tiles", "pieces"),
+    [(64, 2, 2), (128, 2 * 3 + 2 * 2, 3), (200, 2 * 10 + 2 * 2 * 6, 3)],
 )
-def test_every_pair_has_its_tiles(nodes: int, tiles: int) -> None:
+def test_every_pair_has_its_tiles(nodes: int, tiles: int, pieces: int) -> None:
     folded = interface_of(made("gated_delta_product", nodes, b_k=64)).folded
-    assert folded == 4 * tiles * 2 * 64 * 64
+    assert folded == 4 * tiles * pieces * 64 * 64
 
 
 def test_a_gain_per_channel_has_no_shared_inverse() -> None:

@@ -54,7 +54,7 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
             mask=inside)
         erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
         tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
-        place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 32 * (NODE_BLOCK * NODE_BLOCK)
+        place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 48 * (NODE_BLOCK * NODE_BLOCK)
         cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
         # a bad node has a zero column, which NaN must not spoil
         column_scale = tl.where(finite, beta, 0.0)
@@ -118,7 +118,10 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
         inverse = tl.dot(inverse_whole_hi, inverse_correction_hi, inverse)
         inverse_top = ((inverse.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         inverse_hi = inverse_top.to(tl.bfloat16)
-        inverse_lo = (inverse - inverse_top).to(tl.bfloat16)
+        inverse_rest = inverse - inverse_top
+        inverse_mid = (inverse_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        inverse_lo = inverse_mid.to(tl.bfloat16)
+        inverse_last = (inverse_rest - inverse_mid).to(tl.bfloat16)
 
         # what outputs of the block read of it
         scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
@@ -126,17 +129,27 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
         readout = tl.where(related, scaled_norm_q_to[:, None] * decay * gram_q_k, 0.0)
         readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         readout_hi = readout_top.to(tl.bfloat16)
-        readout_lo = (readout - readout_top).to(tl.bfloat16)
-        fold = tl.dot(readout_hi, inverse_lo)
+        readout_rest = readout - readout_top
+        readout_mid = (readout_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        readout_lo = readout_mid.to(tl.bfloat16)
+        readout_last = (readout_rest - readout_mid).to(tl.bfloat16)
+        fold = tl.dot(readout_hi, inverse_last)
+        fold = tl.dot(readout_lo, inverse_lo, fold)
+        fold = tl.dot(readout_last, inverse_hi, fold)
+        fold = tl.dot(readout_hi, inverse_lo, fold)
         fold = tl.dot(readout_lo, inverse_hi, fold)
         fold = tl.dot(readout_hi, inverse_hi, fold)
         fold = fold * column_scale[None, :]
         slot = block * (block + 1) // 2 + block
         fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         fold_hi = fold_top.to(tl.bfloat16)
-        fold_lo = (fold - fold_top).to(tl.bfloat16)
-        tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
-        tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+        fold_rest = fold - fold_top
+        fold_mid = (fold_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        fold_lo = fold_mid.to(tl.bfloat16)
+        fold_last = (fold_rest - fold_mid).to(tl.bfloat16)
+        tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
+        tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+        tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_last)
 
         # what later blocks read of this one
         for later in range(block + 1, (count + NODE_BLOCK - 1) // NODE_BLOCK):
@@ -185,8 +198,15 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 readout_later_hi = readout_later_top.to(tl.bfloat16)
-                readout_later_lo = (readout_later - readout_later_top).to(tl.bfloat16)
-                fold_later = tl.dot(readout_later_hi, inverse_lo)
+                readout_later_rest = readout_later - readout_later_top
+                readout_later_mid = (readout_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                readout_later_lo = readout_later_mid.to(tl.bfloat16)
+                readout_later_last = (readout_later_rest - readout_later_mid).to(tl.bfloat16)
+                fold_later = tl.dot(readout_later_hi, inverse_last)
+                fold_later = tl.dot(readout_later_lo, inverse_lo, fold_later)
+                fold_later = tl.dot(readout_later_last, inverse_hi, fold_later)
+                fold_later = tl.dot(readout_later_hi, inverse_lo, fold_later)
                 fold_later = tl.dot(readout_later_lo, inverse_hi, fold_later)
                 fold_later = tl.dot(readout_later_hi, inverse_hi, fold_later)
                 fold_later = fold_later * column_scale[None, :]
@@ -196,9 +216,14 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 fold_later_top = ((fold_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 fold_later_hi = fold_later_top.to(tl.bfloat16)
-                fold_later_lo = (fold_later - fold_later_top).to(tl.bfloat16)
-                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
-                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
+                fold_later_rest = fold_later - fold_later_top
+                fold_later_mid = (fold_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                fold_later_lo = fold_later_mid.to(tl.bfloat16)
+                fold_later_last = (fold_later_rest - fold_later_mid).to(tl.bfloat16)
+                tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
+                tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
+                tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_last)
 
                 # what unknowns see, with a minus sign
                 norm_k_later_to = norm_k_later * tl.exp2(c_rest_later)
@@ -210,8 +235,15 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 minus_g_later_top = ((minus_g_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 minus_g_later_hi = minus_g_later_top.to(tl.bfloat16)
-                minus_g_later_lo = (minus_g_later - minus_g_later_top).to(tl.bfloat16)
-                seen_later = tl.dot(minus_g_later_hi, inverse_lo)
+                minus_g_later_rest = minus_g_later - minus_g_later_top
+                minus_g_later_mid = (minus_g_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                minus_g_later_lo = minus_g_later_mid.to(tl.bfloat16)
+                minus_g_later_last = (minus_g_later_rest - minus_g_later_mid).to(tl.bfloat16)
+                seen_later = tl.dot(minus_g_later_hi, inverse_last)
+                seen_later = tl.dot(minus_g_later_lo, inverse_lo, seen_later)
+                seen_later = tl.dot(minus_g_later_last, inverse_hi, seen_later)
+                seen_later = tl.dot(minus_g_later_hi, inverse_lo, seen_later)
                 seen_later = tl.dot(minus_g_later_lo, inverse_hi, seen_later)
                 seen_later = tl.dot(minus_g_later_hi, inverse_hi, seen_later)
                 seen_later = seen_later * column_scale[None, :]
@@ -219,8 +251,13 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 seen_later_top = ((seen_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 seen_later_hi = seen_later_top.to(tl.bfloat16)
-                seen_later_lo = (seen_later - seen_later_top).to(tl.bfloat16)
-                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
-                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
+                seen_later_rest = seen_later - seen_later_top
+                seen_later_mid = (seen_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                seen_later_lo = seen_later_mid.to(tl.bfloat16)
+                seen_later_last = (seen_later_rest - seen_later_mid).to(tl.bfloat16)
+                tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
+                tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
+                tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_last)
 
 

@@ -93,7 +93,7 @@ Names and shapes (N nodes of all requests, B requests)
     slots          int32 [B], -1 for a padding row
     rows           fp32 [9, 12, capacity]: beta, norm_k, norm_q, guard_v, c, c_rest, out_row, erase_row,
                    reached
-    folded         bf16 [B, 12, 16, 2, 64, 64]: K, then -H, by reading block
+    folded         bf16 [B, 12, 16, 3, 64, 64]: K, then -H, by reading block
     unknowns       fp32 [1, capacity, 720]: U
     out            bf16 [N, 12, 60]
     table          int64 [layers, columns]: addresses of a layer's buffers

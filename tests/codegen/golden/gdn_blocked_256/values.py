@@ -27,7 +27,7 @@ def values(
     out_rows = out + first * out_stride + head * D_V
     out_step = out_stride.to(tl.int32)
     u_rows = unknowns + first * (VALUE_HEADS * D_V) + head * D_V
-    place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 32 * (NODE_BLOCK * NODE_BLOCK)
+    place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 48 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     reached_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     for block in range(0, (count + NODE_BLOCK - 1) // NODE_BLOCK):
@@ -75,16 +75,28 @@ def values(
                 right_earlier_top = ((right_earlier.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 right_earlier_hi = right_earlier_top.to(tl.bfloat16)
-                right_earlier_lo = (right_earlier - right_earlier_top).to(tl.bfloat16)
+                right_earlier_rest = right_earlier - right_earlier_top
+                right_earlier_mid = (right_earlier_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                right_earlier_lo = right_earlier_mid.to(tl.bfloat16)
+                right_earlier_last = (right_earlier_rest - right_earlier_mid).to(tl.bfloat16)
                 seen_slot = 10 + block * (block - 1) // 2 + earlier
-                folded_0_0 = tl.load(place + seen_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
-                folded_0_1 = tl.load(place + (seen_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_0 = tl.load(place + seen_slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_1 = tl.load(place + (seen_slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_2 = tl.load(place + (seen_slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                right = tl.dot(right_earlier_hi, tl.trans(folded_0_2), right)
+                right = tl.dot(right_earlier_lo, tl.trans(folded_0_1), right)
+                right = tl.dot(right_earlier_last, tl.trans(folded_0_0), right)
                 right = tl.dot(right_earlier_hi, tl.trans(folded_0_1), right)
                 right = tl.dot(right_earlier_lo, tl.trans(folded_0_0), right)
                 right = tl.dot(right_earlier_hi, tl.trans(folded_0_0), right)
                 read_slot = block * (block + 1) // 2 + earlier
-                folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
-                folded_0_1 = tl.load(place + (read_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_0 = tl.load(place + read_slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_1 = tl.load(place + (read_slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                folded_0_2 = tl.load(place + (read_slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell)
+                out_tile = tl.dot(right_earlier_hi, tl.trans(folded_0_2), out_tile)
+                out_tile = tl.dot(right_earlier_lo, tl.trans(folded_0_1), out_tile)
+                out_tile = tl.dot(right_earlier_last, tl.trans(folded_0_0), out_tile)
                 out_tile = tl.dot(right_earlier_hi, tl.trans(folded_0_1), out_tile)
                 out_tile = tl.dot(right_earlier_lo, tl.trans(folded_0_0), out_tile)
                 out_tile = tl.dot(right_earlier_hi, tl.trans(folded_0_0), out_tile)
@@ -96,10 +108,17 @@ def values(
                 mask=inside[None, :] & (value < D_V)[:, None])
         right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         right_hi = right_top.to(tl.bfloat16)
-        right_lo = (right - right_top).to(tl.bfloat16)
+        right_rest = right - right_top
+        right_mid = (right_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        right_lo = right_mid.to(tl.bfloat16)
+        right_last = (right_rest - right_mid).to(tl.bfloat16)
         read_slot = block * (block + 1) // 2 + block
-        folded_0_0 = tl.load(place + read_slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell)
-        folded_0_1 = tl.load(place + (read_slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+        folded_0_0 = tl.load(place + read_slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell)
+        folded_0_1 = tl.load(place + (read_slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell)
+        folded_0_2 = tl.load(place + (read_slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell)
+        out_tile = tl.dot(right_hi, tl.trans(folded_0_2), out_tile)
+        out_tile = tl.dot(right_lo, tl.trans(folded_0_1), out_tile)
+        out_tile = tl.dot(right_last, tl.trans(folded_0_0), out_tile)
         out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
         out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
         out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)

@@ -61,7 +61,7 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         tl.store(out_row_at + node, tl.where(poisoned, float("nan"), scale), mask=inside)
         erase_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
         tl.store(erase_row_at + node, scale_2, mask=inside)
-        place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 16 * (NODE_BLOCK * NODE_BLOCK)
+        place = folded + (request * VALUE_HEADS + head).to(tl.int64) * 24 * (NODE_BLOCK * NODE_BLOCK)
         cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
         # G (with a minus sign)
@@ -75,7 +75,10 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         minus_seen_top = ((minus_seen.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
             bitcast=True)
         minus_seen_hi = minus_seen_top.to(tl.bfloat16)
-        minus_seen_lo = (minus_seen - minus_seen_top).to(tl.bfloat16)
+        minus_seen_rest = minus_seen - minus_seen_top
+        minus_seen_mid = (minus_seen_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        minus_seen_lo = minus_seen_mid.to(tl.bfloat16)
+        minus_seen_last = (minus_seen_rest - minus_seen_mid).to(tl.bfloat16)
         gram_a_b = tl.dot(a_tile, tl.trans(b_tile))
         minus_g = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_b, 0.0)
         # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
@@ -109,37 +112,61 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         inverse = tl.dot(inverse_whole_hi, inverse_correction_hi, inverse)
         inverse_top = ((inverse.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         inverse_hi = inverse_top.to(tl.bfloat16)
-        inverse_lo = (inverse - inverse_top).to(tl.bfloat16)
+        inverse_rest = inverse - inverse_top
+        inverse_mid = (inverse_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        inverse_lo = inverse_mid.to(tl.bfloat16)
+        inverse_last = (inverse_rest - inverse_mid).to(tl.bfloat16)
 
         # what outputs of the block read of it
         gram_q_b = tl.dot(q_tile, tl.trans(b_tile))
         readout = tl.where(related, scale[:, None] * gram_q_b, 0.0)
         readout_top = ((readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         readout_hi = readout_top.to(tl.bfloat16)
-        readout_lo = (readout - readout_top).to(tl.bfloat16)
-        fold = tl.dot(readout_hi, inverse_lo)
+        readout_rest = readout - readout_top
+        readout_mid = (readout_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        readout_lo = readout_mid.to(tl.bfloat16)
+        readout_last = (readout_rest - readout_mid).to(tl.bfloat16)
+        fold = tl.dot(readout_hi, inverse_last)
+        fold = tl.dot(readout_lo, inverse_lo, fold)
+        fold = tl.dot(readout_last, inverse_hi, fold)
+        fold = tl.dot(readout_hi, inverse_lo, fold)
         fold = tl.dot(readout_lo, inverse_hi, fold)
         fold = tl.dot(readout_hi, inverse_hi, fold)
         fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         fold_hi = fold_top.to(tl.bfloat16)
-        fold_lo = (fold - fold_top).to(tl.bfloat16)
+        fold_rest = fold - fold_top
+        fold_mid = (fold_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        fold_lo = fold_mid.to(tl.bfloat16)
+        fold_last = (fold_rest - fold_mid).to(tl.bfloat16)
         gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
         write_readout = tl.where(related, scale[:, None] * gram_q_k, 0.0)
+        write_readout = tl.dot(fold_hi, minus_seen_last, write_readout)
+        write_readout = tl.dot(fold_lo, minus_seen_lo, write_readout)
+        write_readout = tl.dot(fold_last, minus_seen_hi, write_readout)
         write_readout = tl.dot(fold_hi, minus_seen_lo, write_readout)
         write_readout = tl.dot(fold_lo, minus_seen_hi, write_readout)
         write_readout = tl.dot(fold_hi, minus_seen_hi, write_readout)
         slot = (block * (block + 1) // 2 + block) * 2
         fold_top = ((fold.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
         fold_hi = fold_top.to(tl.bfloat16)
-        fold_lo = (fold - fold_top).to(tl.bfloat16)
-        tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
-        tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+        fold_rest = fold - fold_top
+        fold_mid = (fold_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)
+        fold_lo = fold_mid.to(tl.bfloat16)
+        fold_last = (fold_rest - fold_mid).to(tl.bfloat16)
+        tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_hi)
+        tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+        tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_last)
         write_readout_top = ((write_readout.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
             bitcast=True)
         write_readout_hi = write_readout_top.to(tl.bfloat16)
-        write_readout_lo = (write_readout - write_readout_top).to(tl.bfloat16)
-        tl.store(place + (slot * 2 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_hi)
-        tl.store(place + (slot * 2 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
+        write_readout_rest = write_readout - write_readout_top
+        write_readout_mid = (write_readout_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+            bitcast=True)
+        write_readout_lo = write_readout_mid.to(tl.bfloat16)
+        write_readout_last = (write_readout_rest - write_readout_mid).to(tl.bfloat16)
+        tl.store(place + (slot * 3 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_hi)
+        tl.store(place + (slot * 3 + 4) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_lo)
+        tl.store(place + (slot * 3 + 5) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_last)
 
         # what later blocks read of this one
         for later in range(block + 1, (count + NODE_BLOCK - 1) // NODE_BLOCK):
@@ -184,16 +211,30 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 readout_later_hi = readout_later_top.to(tl.bfloat16)
-                readout_later_lo = (readout_later - readout_later_top).to(tl.bfloat16)
-                fold_later = tl.dot(readout_later_hi, inverse_lo)
+                readout_later_rest = readout_later - readout_later_top
+                readout_later_mid = (readout_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                readout_later_lo = readout_later_mid.to(tl.bfloat16)
+                readout_later_last = (readout_later_rest - readout_later_mid).to(tl.bfloat16)
+                fold_later = tl.dot(readout_later_hi, inverse_last)
+                fold_later = tl.dot(readout_later_lo, inverse_lo, fold_later)
+                fold_later = tl.dot(readout_later_last, inverse_hi, fold_later)
+                fold_later = tl.dot(readout_later_hi, inverse_lo, fold_later)
                 fold_later = tl.dot(readout_later_lo, inverse_hi, fold_later)
                 fold_later = tl.dot(readout_later_hi, inverse_hi, fold_later)
                 fold_later_top = ((fold_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 fold_later_hi = fold_later_top.to(tl.bfloat16)
-                fold_later_lo = (fold_later - fold_later_top).to(tl.bfloat16)
+                fold_later_rest = fold_later - fold_later_top
+                fold_later_mid = (fold_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                fold_later_lo = fold_later_mid.to(tl.bfloat16)
+                fold_later_last = (fold_later_rest - fold_later_mid).to(tl.bfloat16)
                 gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
                 write_readout_later = tl.where(related_later, scale_later[:, None] * gram_q_k_later, 0.0)
+                write_readout_later = tl.dot(fold_later_hi, minus_seen_last, write_readout_later)
+                write_readout_later = tl.dot(fold_later_lo, minus_seen_lo, write_readout_later)
+                write_readout_later = tl.dot(fold_later_last, minus_seen_hi, write_readout_later)
                 write_readout_later = tl.dot(fold_later_hi, minus_seen_lo, write_readout_later)
                 write_readout_later = tl.dot(fold_later_lo, minus_seen_hi, write_readout_later)
                 write_readout_later = tl.dot(fold_later_hi, minus_seen_hi, write_readout_later)
@@ -203,15 +244,26 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 fold_later_top = ((fold_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 fold_later_hi = fold_later_top.to(tl.bfloat16)
-                fold_later_lo = (fold_later - fold_later_top).to(tl.bfloat16)
-                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
-                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
+                fold_later_rest = fold_later - fold_later_top
+                fold_later_mid = (fold_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                fold_later_lo = fold_later_mid.to(tl.bfloat16)
+                fold_later_last = (fold_later_rest - fold_later_mid).to(tl.bfloat16)
+                tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_hi)
+                tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_lo)
+                tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, fold_later_last)
                 write_readout_later_top = ((write_readout_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 write_readout_later_hi = write_readout_later_top.to(tl.bfloat16)
-                write_readout_later_lo = (write_readout_later - write_readout_later_top).to(tl.bfloat16)
-                tl.store(place + (slot * 2 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_later_hi)
-                tl.store(place + (slot * 2 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_later_lo)
+                write_readout_later_rest = write_readout_later - write_readout_later_top
+                write_readout_later_mid = (write_readout_later_rest.to(tl.int32, bitcast=True)
+                    & -0x10000).to(tl.float32, bitcast=True)
+                write_readout_later_lo = write_readout_later_mid.to(tl.bfloat16)
+                write_readout_later_last = (write_readout_later_rest
+                    - write_readout_later_mid).to(tl.bfloat16)
+                tl.store(place + (slot * 3 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_later_hi)
+                tl.store(place + (slot * 3 + 4) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_later_lo)
+                tl.store(place + (slot * 3 + 5) * (NODE_BLOCK * NODE_BLOCK) + cell, write_readout_later_last)
 
                 # what unknowns see, with a minus sign
                 scale_later_2 = tl.full([NODE_BLOCK], -1.0, tl.float32)
@@ -222,16 +274,30 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 minus_g_later_top = ((minus_g_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 minus_g_later_hi = minus_g_later_top.to(tl.bfloat16)
-                minus_g_later_lo = (minus_g_later - minus_g_later_top).to(tl.bfloat16)
-                seen_later = tl.dot(minus_g_later_hi, inverse_lo)
+                minus_g_later_rest = minus_g_later - minus_g_later_top
+                minus_g_later_mid = (minus_g_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                minus_g_later_lo = minus_g_later_mid.to(tl.bfloat16)
+                minus_g_later_last = (minus_g_later_rest - minus_g_later_mid).to(tl.bfloat16)
+                seen_later = tl.dot(minus_g_later_hi, inverse_last)
+                seen_later = tl.dot(minus_g_later_lo, inverse_lo, seen_later)
+                seen_later = tl.dot(minus_g_later_last, inverse_hi, seen_later)
+                seen_later = tl.dot(minus_g_later_hi, inverse_lo, seen_later)
                 seen_later = tl.dot(minus_g_later_lo, inverse_hi, seen_later)
                 seen_later = tl.dot(minus_g_later_hi, inverse_hi, seen_later)
                 seen_later_top = ((seen_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 seen_later_hi = seen_later_top.to(tl.bfloat16)
-                seen_later_lo = (seen_later - seen_later_top).to(tl.bfloat16)
+                seen_later_rest = seen_later - seen_later_top
+                seen_later_mid = (seen_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                seen_later_lo = seen_later_mid.to(tl.bfloat16)
+                seen_later_last = (seen_later_rest - seen_later_mid).to(tl.bfloat16)
                 gram_a_k_later = tl.dot(a_tile_later, tl.trans(k_tile))
                 minus_seen_later = tl.where(related_later, -scale_later_2[:, None] * gram_a_k_later, 0.0)
+                minus_seen_later = tl.dot(seen_later_hi, minus_seen_last, minus_seen_later)
+                minus_seen_later = tl.dot(seen_later_lo, minus_seen_lo, minus_seen_later)
+                minus_seen_later = tl.dot(seen_later_last, minus_seen_hi, minus_seen_later)
                 minus_seen_later = tl.dot(seen_later_hi, minus_seen_lo, minus_seen_later)
                 minus_seen_later = tl.dot(seen_later_lo, minus_seen_hi, minus_seen_later)
                 minus_seen_later = tl.dot(seen_later_hi, minus_seen_hi, minus_seen_later)
@@ -239,14 +305,24 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 seen_later_top = ((seen_later.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
                     bitcast=True)
                 seen_later_hi = seen_later_top.to(tl.bfloat16)
-                seen_later_lo = (seen_later - seen_later_top).to(tl.bfloat16)
-                tl.store(place + slot * 2 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
-                tl.store(place + (slot * 2 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
+                seen_later_rest = seen_later - seen_later_top
+                seen_later_mid = (seen_later_rest.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32,
+                    bitcast=True)
+                seen_later_lo = seen_later_mid.to(tl.bfloat16)
+                seen_later_last = (seen_later_rest - seen_later_mid).to(tl.bfloat16)
+                tl.store(place + slot * 3 * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_hi)
+                tl.store(place + (slot * 3 + 1) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_lo)
+                tl.store(place + (slot * 3 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, seen_later_last)
                 minus_seen_later_top = ((minus_seen_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)
                 minus_seen_later_hi = minus_seen_later_top.to(tl.bfloat16)
-                minus_seen_later_lo = (minus_seen_later - minus_seen_later_top).to(tl.bfloat16)
-                tl.store(place + (slot * 2 + 2) * (NODE_BLOCK * NODE_BLOCK) + cell, minus_seen_later_hi)
-                tl.store(place + (slot * 2 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, minus_seen_later_lo)
+                minus_seen_later_rest = minus_seen_later - minus_seen_later_top
+                minus_seen_later_mid = (minus_seen_later_rest.to(tl.int32, bitcast=True)
+                    & -0x10000).to(tl.float32, bitcast=True)
+                minus_seen_later_lo = minus_seen_later_mid.to(tl.bfloat16)
+                minus_seen_later_last = (minus_seen_later_rest - minus_seen_later_mid).to(tl.bfloat16)
+                tl.store(place + (slot * 3 + 3) * (NODE_BLOCK * NODE_BLOCK) + cell, minus_seen_later_hi)
+                tl.store(place + (slot * 3 + 4) * (NODE_BLOCK * NODE_BLOCK) + cell, minus_seen_later_lo)
+                tl.store(place + (slot * 3 + 5) * (NODE_BLOCK * NODE_BLOCK) + cell, minus_seen_later_last)
 
 

@@ -72,7 +72,7 @@ Names and shapes (N nodes of all requests, B requests)
     slots          int32 [B], -1 for a padding row
     rows           fp32 [8, 4, capacity]: guard_q, guard_k, guard_v, guard_a, guard_b, out_row, erase_row,
                    reached
-    folded         bf16 [B, 4, 8, 2, 64, 64]: K, then -H, by reading block
+    folded         bf16 [B, 4, 8, 3, 64, 64]: K, then -H, by reading block
     out            bf16 [N, 4, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
     guard_x        sum of squares of a vector x, to notice entries that are not finite

@@ -1,0 +1,71 @@
+"""Which systems keep all digits, and that those which need them do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import boleir
+from boleir.codegen.digits import MILD, STRONG, is_mild, keeps_digits
+from boleir.codegen.planner import make_plan
+from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule
+from boleir.derive.derive import derive
+from tests.codegen.hard_systems import GATED
+from tests.runtime.kernel_harness import LIMIT
+
+BLOCKED = Schedule(fusion="split", solver="inverse")
+
+
+def plan_of(recurrence: Any) -> Any:
+    return make_plan(derive(recurrence).normal, 32, 16, 1, 1)
+
+
+def kept(recurrence: Any, depth: int, schedule: Schedule, nodes: int = 64) -> bool:
+    shapes = Shapes(1, 1, 32, 16, nodes, depth)
+    return keeps_digits(plan_of(recurrence), shapes, schedule)
+
+
+@pytest.mark.parametrize("name", ["delta_rule", "gated_delta_rule", "gdn", "kda"])
+def test_one_step_along_a_vector_of_length_one_is_mild(name: str) -> None:
+    plan = plan_of(boleir.load(name))
+    assert is_mild(plan, plan.pairs[0])
+
+
+@pytest.mark.parametrize("name", ["comba", "iplr", "dplr", "rwkv7", "gated_delta_product"])
+def test_what_may_erase_more_is_not(name: str) -> None:
+    plan = plan_of(boleir.load(name))
+    assert not is_mild(plan, plan.pairs[0])
+
+
+def test_twice_a_gate_is_not() -> None:
+    plan = plan_of(boleir.parse(GATED))
+    assert not is_mild(plan, plan.pairs[0])
+
+
+@pytest.mark.parametrize("nodes", [64, 128])
+def test_the_longer_the_path_and_the_stronger_the_sooner(nodes: int) -> None:
+    schedule = Schedule() if nodes == 64 else BLOCKED
+    mild, strong = boleir.load("gated_delta_rule"), boleir.parse(GATED)
+    assert not kept(mild, MILD, schedule, nodes)
+    assert kept(mild, MILD + 1, schedule, nodes)
+    assert not kept(strong, STRONG, schedule, nodes)
+    assert kept(strong, STRONG + 1, schedule, nodes)
+
+
+def test_one_folded_inverse_needs_none_of_it_and_two_do() -> None:
+    assert not kept(boleir.load("gated_delta_rule"), 63, BLOCKED)
+    assert not kept(boleir.load("gated_delta_product"), MILD, BLOCKED)
+    assert kept(boleir.load("gated_delta_product"), MILD + 1, BLOCKED)
+
+
+def test_other_precisions_and_systems_without_a_solve_have_none_to_keep() -> None:
+    assert not kept(boleir.load("gated_delta_rule"), 63, Schedule(precision="tf32"))
+    assert not kept(boleir.load("mamba2"), 63, Schedule())
+
+
+def test_hard_systems_are_as_good_as_any(run_interpreted: Callable[..., Any]) -> None:
+    errors = run_interpreted("tests.codegen.interpreted_digits:errors")
+    assert max(errors.values()) <= LIMIT, errors
