@@ -19,6 +19,7 @@ from boleir.codegen.emit.commit_tile import Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.state import ONCE
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.ir import Kind
 
@@ -86,7 +87,7 @@ class _Commit:
         w.let("cell", tile.cell())
         mask = tile.mask()
         other = ", other=0.0" if mask else ""
-        load = f"tl.load({pool} + slot.to(tl.int64) * {stride} + cell{mask}{other})"
+        load = f"tl.load({pool} + slot.to(tl.int64) * {stride} + cell{mask}{other}, {ONCE})"
         w.let("tile", f"{load}.to(tl.float32)")
         self._outside()
         self._walk()
@@ -100,7 +101,7 @@ class _Commit:
         state = f"({state})" if " " in state else state
         rounded = f"{state}.to({pool}.dtype.element_ty)"
         at = f"{pool} + {slot}.to(tl.int64) * {stride} + cell"
-        w.line(f"tl.store({at}, {rounded}{self.tile.mask()})")
+        w.line(f"tl.store({at}, {rounded}{self.tile.mask()}, {ONCE})")
 
     def _outside(self) -> None:
         """Pointers and parameters are loaded once, outside the loop."""

@@ -4,6 +4,9 @@ The tile is loaded the way products take it: [key channels, values] where nodes 
 [values, key channels]. In the first case it has another shape than the key tiles [nodes, key
 channels]: of loads of one shape Triton gives all the layout of the narrowest format, and a thread
 that takes eight float32 numbers in a row leaves half of every sector to its second load.
+
+A program reads a tile of the state once, and a round later other layers have taken the caches: the
+state leaves them first, so that what programs share stays.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from boleir.codegen.emit.deferred import load_advanced
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import Tiles
+
+ONCE = 'eviction_policy="evict_first"'
+"""Argument of loads and stores of what no other program will ask for."""
 
 
 def load_state(tiles: Tiles) -> list[str]:
@@ -63,7 +69,7 @@ def load_chunk(tiles: Tiles, chunk: int) -> str:
         tests.append(tiles.across(f"({key} < D_K)"))
     mask = f", mask={conjunction(*tests)}, other=0.0" if tests else ""
     name = "state_tile" if c.key_chunks == 1 else f"state_tile_c{chunk}"
-    return w.let(name, f"tl.load(state_rows + {tiles.across(key)}{mask})")
+    return w.let(name, f"tl.load(state_rows + {tiles.across(key)}{mask}, {ONCE})")
 
 
 def state_pieces(tiles: Tiles, precision: Precision, names: list[str]) -> list[Pieces]:

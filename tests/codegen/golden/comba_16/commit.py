@@ -28,7 +28,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 9 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 9 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 9 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         p_at = tl.multiple_of(tl.load(table + layer * 9 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -101,9 +102,9 @@ def commit(
             tile = tile + written_u[None, :, None] * k_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    (tile * owed).to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
             p_now = p_next
             v_now = v_next
             k_now = k_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            (tile * owed).to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")

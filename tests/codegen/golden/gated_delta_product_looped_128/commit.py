@@ -29,7 +29,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 11 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 11 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k1_at = tl.multiple_of(tl.load(table + layer * 11 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         v1_at = tl.multiple_of(tl.load(table + layer * 11 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -130,10 +131,10 @@ def commit(
                 * k2_row[:, None, :])
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    (tile * owed).to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
             k1_now = k1_next
             v1_now = v1_next
             k2_now = k2_next
             v2_now = v2_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            (tile * owed).to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")

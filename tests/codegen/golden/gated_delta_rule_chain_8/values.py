@@ -22,7 +22,7 @@ def values(
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
     q_rows = q + first * q_stride + key_head * D_K
     q_step = q_stride.to(tl.int32)
     q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)

@@ -28,7 +28,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 8 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 8 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 8 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         v_at = tl.multiple_of(tl.load(table + layer * 8 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -96,8 +97,8 @@ def commit(
             tile = tile + written_u[None, :, None] * k_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    (tile * owed).to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            (tile * owed).to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")

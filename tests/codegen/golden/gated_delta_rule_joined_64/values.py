@@ -22,7 +22,7 @@ def values(
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,

@@ -28,7 +28,7 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 6 + 0).to(tl.pointer_type(tl.float32)), 16)
         cell = (head * D_V + value)[:, None] * D_K + key[None, :]
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell, mask=(value < D_V)[:, None],
-            other=0.0).to(tl.float32)
+            other=0.0, eviction_policy="evict_first").to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 6 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 6 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         v_at = tl.multiple_of(tl.load(table + layer * 6 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -77,10 +77,11 @@ def commit(
             tile = tile * gate[:, None] + u[None, :] * v_row[:, None]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None])
+                    tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None],
+                    eviction_policy="evict_first")
             g_now = g_next
             v_now = v_next
             k_all_now = k_all_next
             k_now = k_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None])
+            tile.to(state_at.dtype.element_ty), mask=(value < D_V)[:, None], eviction_policy="evict_first")

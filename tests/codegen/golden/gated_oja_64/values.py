@@ -24,7 +24,8 @@ def values(
 
     # what the queries read of the committed state
     key_c0 = tl.arange(0, 32)
-    state_tile_c0 = tl.load(state_rows + key_c0[:, None], mask=(value < D_V)[None, :], other=0.0)
+    state_tile_c0 = tl.load(state_rows + key_c0[:, None], mask=(value < D_V)[None, :], other=0.0,
+        eviction_policy="evict_first")
     state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
     state_tile_c0_top = state_tile_c0_hi.to(tl.float32)
     state_tile_c0_rest = state_tile_c0 - state_tile_c0_top
@@ -39,7 +40,8 @@ def values(
     read = tl.dot(q_tile_c0, state_tile_c0_lo, read)
     read = tl.dot(q_tile_c0, state_tile_c0_hi, read)
     key_c1 = 32 + tl.arange(0, 32)
-    state_tile_c1 = tl.load(state_rows + key_c1[:, None], mask=(value < D_V)[None, :], other=0.0)
+    state_tile_c1 = tl.load(state_rows + key_c1[:, None], mask=(value < D_V)[None, :], other=0.0,
+        eviction_policy="evict_first")
     state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
     state_tile_c1_top = state_tile_c1_hi.to(tl.float32)
     state_tile_c1_rest = state_tile_c1 - state_tile_c1_top
@@ -52,7 +54,8 @@ def values(
     read = tl.dot(q_tile_c1, state_tile_c1_lo, read)
     read = tl.dot(q_tile_c1, state_tile_c1_hi, read)
     key_c2 = 64 + tl.arange(0, 32)
-    state_tile_c2 = tl.load(state_rows + key_c2[:, None], mask=(value < D_V)[None, :], other=0.0)
+    state_tile_c2 = tl.load(state_rows + key_c2[:, None], mask=(value < D_V)[None, :], other=0.0,
+        eviction_policy="evict_first")
     state_tile_c2_hi = state_tile_c2.to(tl.bfloat16)
     state_tile_c2_top = state_tile_c2_hi.to(tl.float32)
     state_tile_c2_rest = state_tile_c2 - state_tile_c2_top
@@ -65,7 +68,8 @@ def values(
     read = tl.dot(q_tile_c2, state_tile_c2_lo, read)
     read = tl.dot(q_tile_c2, state_tile_c2_hi, read)
     key_c3 = 96 + tl.arange(0, 32)
-    state_tile_c3 = tl.load(state_rows + key_c3[:, None], mask=(value < D_V)[None, :], other=0.0)
+    state_tile_c3 = tl.load(state_rows + key_c3[:, None], mask=(value < D_V)[None, :], other=0.0,
+        eviction_policy="evict_first")
     state_tile_c3_hi = state_tile_c3.to(tl.bfloat16)
     state_tile_c3_top = state_tile_c3_hi.to(tl.float32)
     state_tile_c3_rest = state_tile_c3 - state_tile_c3_top

@@ -32,7 +32,8 @@ def commit(
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
         tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
-            mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :], other=0.0).to(tl.float32)
+            mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :], other=0.0,
+            eviction_policy="evict_first").to(tl.float32)
         a_at = tl.multiple_of(tl.load(table + layer * 10 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         b_at = tl.multiple_of(tl.load(table + layer * 10 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         mixed_at = tl.multiple_of(tl.load(table + layer * 10 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -113,12 +114,13 @@ def commit(
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
                     (tile * owed).to(state_at.dtype.element_ty),
-                    mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :])
+                    mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :],
+                    eviction_policy="evict_first")
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
             (tile * owed).to(state_at.dtype.element_ty),
-            mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :])
+            mask=(value < D_V)[None, :, None] & (key < D_K)[:, None, :], eviction_policy="evict_first")
     if (unit >= 48) & valid:
         window_at = tl.multiple_of(tl.load(table + layer * 10 + 9).to(tl.pointer_type(tl.bfloat16)), 16)
         # the track node counts where it lies on the path

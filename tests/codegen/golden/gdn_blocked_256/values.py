@@ -16,7 +16,7 @@ def values(
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :], mask=(value < D_V)[:, None] & (key < D_K)[None, :],
-        other=0.0)
+        other=0.0, eviction_policy="evict_first")
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_hi = state_tile_top.to(tl.bfloat16)

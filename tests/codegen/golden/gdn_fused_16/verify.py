@@ -15,7 +15,7 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixe
     inside = node < count
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
     # what follows reads results of the previous kernel
     tl.extra.cuda.gdc_wait()
     word = tl.load(ancestors + first + node, mask=inside, other=0)

@@ -28,7 +28,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 10 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         a_at = tl.multiple_of(tl.load(table + layer * 10 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         b_at = tl.multiple_of(tl.load(table + layer * 10 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         mixed_at = tl.multiple_of(tl.load(table + layer * 10 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -94,11 +95,11 @@ def commit(
             tile = tile + written_u[None, :, None] * k_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    (tile * owed).to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
             k_now = k_next
             v_now = v_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            (tile * owed).to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
     if (unit >= 256) & valid:
         window_at = tl.multiple_of(tl.load(table + layer * 10 + 9).to(tl.pointer_type(tl.bfloat16)), 16)
         # the track node counts where it lies on the path

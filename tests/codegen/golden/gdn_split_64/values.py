@@ -23,8 +23,8 @@ def values(
     v_tile = tl.load(v_rows + (node * KEPT_CHANNELS)[:, None] + value[None, :], mask=inside[:, None],
         other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[None, :] * D_K
-    state_tile_c0 = tl.load(state_rows + key_c0[:, None])
-    state_tile_c1 = tl.load(state_rows + key_c1[:, None])
+    state_tile_c0 = tl.load(state_rows + key_c0[:, None], eviction_policy="evict_first")
+    state_tile_c1 = tl.load(state_rows + key_c1[:, None], eviction_policy="evict_first")
     q_rows = passing + first * PASSING_CHANNELS + key_head * D_K
     q_tile_c0 = tl.load(q_rows + (node * PASSING_CHANNELS)[:, None] + key_c0[None, :], mask=inside[:, None],
         other=0.0)

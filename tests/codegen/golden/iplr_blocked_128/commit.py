@@ -29,7 +29,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 6 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 16))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         q_at = tl.multiple_of(tl.load(table + layer * 6 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         k_at = tl.multiple_of(tl.load(table + layer * 6 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         v_at = tl.multiple_of(tl.load(table + layer * 6 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -71,10 +72,10 @@ def commit(
             tile = tile + u[None, :, None] * b_row[:, None, :] + v_row[None, :, None] * k_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    tile.to(state_at.dtype.element_ty))
+                    tile.to(state_at.dtype.element_ty), eviction_policy="evict_first")
             a_now = a_next
             v_now = v_next
             b_now = b_next
             k_now = k_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            tile.to(state_at.dtype.element_ty))
+            tile.to(state_at.dtype.element_ty), eviction_policy="evict_first")

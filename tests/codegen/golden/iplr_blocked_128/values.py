@@ -16,7 +16,7 @@ def values(
     key = tl.arange(0, B_K)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_hi = state_tile_top.to(tl.bfloat16)

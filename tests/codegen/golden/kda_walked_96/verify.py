@@ -17,8 +17,8 @@ def verify(
     key_c1 = 32 + tl.arange(0, B_K)
     slot = tl.load(slots + request)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile_c0 = tl.load(state_rows + key_c0[None, :])
-    state_tile_c1 = tl.load(state_rows + key_c1[None, :])
+    state_tile_c0 = tl.load(state_rows + key_c0[None, :], eviction_policy="evict_first")
+    state_tile_c1 = tl.load(state_rows + key_c1[None, :], eviction_policy="evict_first")
     # what follows reads results of the previous kernel
     tl.extra.cuda.gdc_wait()
     k_k_rows = products + (head * capacity + first) * COLUMNS

@@ -28,7 +28,8 @@ def commit(
         state_at = tl.multiple_of(tl.load(table + layer * 8 + 0).to(tl.pointer_type(tl.float32)), 16)
         # [key pieces, rows, keys of a piece]: the hint has lanes lie along rows next
         cell = tl.max_contiguous((head * D_V + value)[None, :, None] * D_K + key[:, None, :], (1, 2, 32))
-        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell).to(tl.float32)
+        tile = tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
+            eviction_policy="evict_first").to(tl.float32)
         C_at = tl.multiple_of(tl.load(table + layer * 8 + 1).to(tl.pointer_type(tl.bfloat16)), 16)
         B_at = tl.multiple_of(tl.load(table + layer * 8 + 2).to(tl.pointer_type(tl.bfloat16)), 16)
         x_at = tl.multiple_of(tl.load(table + layer * 8 + 3).to(tl.pointer_type(tl.bfloat16)), 16)
@@ -90,8 +91,8 @@ def commit(
             tile = tile + written_scaled_x[None, :, None] * B_row[:, None, :]
             if step == track_step:
                 tl.store(state_at + track_slot.to(tl.int64) * state_stride + cell,
-                    (tile * owed).to(state_at.dtype.element_ty))
+                    (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")
             x_now = x_next
             B_now = B_next
         tl.store(state_at + target_slot.to(tl.int64) * state_stride + cell,
-            (tile * owed).to(state_at.dtype.element_ty))
+            (tile * owed).to(state_at.dtype.element_ty), eviction_policy="evict_first")

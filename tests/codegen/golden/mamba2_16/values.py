@@ -22,7 +22,7 @@ def values(
     x_step = x_stride.to(tl.int32)
     x_tile = tl.load(x_rows + (node * x_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile = tl.load(state_rows + key[None, :])
+    state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
     C_rows = C + first * C_stride + key_head * D_K
     C_step = C_stride.to(tl.int32)
     C_tile = tl.load(C_rows + (node * C_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)

@@ -22,8 +22,8 @@ def values(
     v_step = v_stride.to(tl.int32)
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
-    state_tile_c0 = tl.load(state_rows + key_c0[None, :])
-    state_tile_c1 = tl.load(state_rows + key_c1[None, :])
+    state_tile_c0 = tl.load(state_rows + key_c0[None, :], eviction_policy="evict_first")
+    state_tile_c1 = tl.load(state_rows + key_c1[None, :], eviction_policy="evict_first")
     state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)

@@ -23,7 +23,7 @@ def values(
 
     # what the queries read of the committed state
     key_c0 = tl.arange(0, 32)
-    state_tile_c0 = tl.load(state_rows + key_c0[:, None])
+    state_tile_c0 = tl.load(state_rows + key_c0[:, None], eviction_policy="evict_first")
     state_tile_c0_hi = state_tile_c0.to(tl.bfloat16)
     state_tile_c0_top = state_tile_c0_hi.to(tl.float32)
     state_tile_c0_rest = state_tile_c0 - state_tile_c0_top
@@ -38,7 +38,7 @@ def values(
     read = tl.dot(q_tile_c0, state_tile_c0_lo, read)
     read = tl.dot(q_tile_c0, state_tile_c0_hi, read)
     key_c1 = 32 + tl.arange(0, 32)
-    state_tile_c1 = tl.load(state_rows + key_c1[:, None])
+    state_tile_c1 = tl.load(state_rows + key_c1[:, None], eviction_policy="evict_first")
     state_tile_c1_hi = state_tile_c1.to(tl.bfloat16)
     state_tile_c1_top = state_tile_c1_hi.to(tl.float32)
     state_tile_c1_rest = state_tile_c1 - state_tile_c1_top
