@@ -7,7 +7,14 @@ from dataclasses import replace
 from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import Schedule, blocks, padded, single_inverse
+from boleir.codegen.schedule import (
+    HORNER_SWEEPS,
+    Schedule,
+    blocks,
+    horner_sweeps,
+    padded,
+    single_inverse,
+)
 from boleir.codegen.targets import Target
 
 FEW_REQUESTS = 4
@@ -36,13 +43,16 @@ def default_schedule(
     lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
     summed where a block of 64 nodes has registers for it and requests are many, else walked. Tiles
-    of a second output need more registers, those of a third would spill under any cap. Where warps
+    of a second output need more registers, those of a third would spill under any cap. Several
+    steps per token of deep trees are solved level by level: sweeps would overflow. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
     chunks. These last two by counts of instructions and spills: no GPU has measured them.
     """
     found = _default_schedule(plan, shapes, batch)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
+    if found.solver == "horner" and horner_sweeps(found, plan, shapes) > HORNER_SWEEPS:
+        found = replace(found, solver="levels")
     alone = target is not None and target.backend == "cuda" and not target.wide_products
     outputs = len(plan.readouts)
     if found.lead and (alone or outputs > 1):

@@ -159,6 +159,18 @@ def block_depth(schedule: Schedule, shapes: Shapes) -> int:
     return min(shapes.max_depth, schedule.node_block - 1, shapes.max_nodes - 1)
 
 
+HORNER_SWEEPS = 72
+"""Most sweeps of Horner's rule: rows that are not final yet may grow threefold in each, where
+write strengths come close to 2."""
+
+
+def horner_sweeps(schedule: Schedule, plan: Plan, shapes: Shapes) -> int:
+    """Sweeps of Horner's rule that solve a node block; none where it is not solved as a whole."""
+    if not plan.pairs or plan.staged:
+        return 0
+    return plan.form.micro_steps * (block_depth(schedule, shapes) + 1) - 1
+
+
 def loops_keys(schedule: Schedule, shapes: Shapes) -> bool:
     """Whether the value kernel takes the state and the key vectors in a loop over key chunks."""
     return schedule.folds and blocks(schedule, shapes) == 1 and schedule.stages > 1

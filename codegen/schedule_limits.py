@@ -10,6 +10,7 @@ from boleir.codegen.schedule import (
     COMMITS,
     FUSIONS,
     GATES,
+    HORNER_SWEEPS,
     ORDERS,
     ORIENTATIONS,
     PATH_SUMS,
@@ -19,6 +20,7 @@ from boleir.codegen.schedule import (
     Schedule,
     block_depth,
     blocks,
+    horner_sweeps,
     looped,
     loops_keys,
     padded,
@@ -333,9 +335,13 @@ def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         )
     if schedule.folds:
         _check_folding(schedule)
-    if schedule.solver == "levels" and plan.form.micro_steps > 1:
-        steps = plan.form.micro_steps
-        raise InvalidSchedule(f"levels takes one step per token, {plan.name} has {steps}")
+    sweeps = horner_sweeps(schedule, plan, shapes)
+    if schedule.solver == "horner" and sweeps > HORNER_SWEEPS:
+        raise InvalidSchedule(
+            f"horner: in {sweeps} sweeps over {plan.form.micro_steps} steps per token what is not "
+            f"final yet leaves the range of float32; {HORNER_SWEEPS} are allowed",
+            mend="solver levels",
+        )
     if schedule.solver == "product" and plan.pairs:
         error = product_error(schedule.precision, block_depth(schedule, shapes))
         if error > PRODUCT_TOLERANCE and schedule.precision in ("fp32", "ieee"):

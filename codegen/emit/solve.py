@@ -77,8 +77,10 @@ class Solver:
     def _levels(
         self, b: int, right: list[str], minus_g: dict[tuple[int, int], str], sweeps: int
     ) -> list[str]:
-        """Substitution, one level of the tree at a time."""
+        """Substitution, one level of the tree at a time, and the steps of a token one after the
+        other: what is not known yet is zero, not what a series has come to so far."""
         w, c, t = self.writer, self.context, self.tiles
+        in_turn = c.plan.form.micro_steps > 1
         tiles = {at: self.system.pieces(tile) for at, tile in minus_g.items()}
         depth, node = c.block("depth", b), c.block("node", b)
         at = f"{w.arg('depths', '*i32')} + first + {node}"
@@ -86,9 +88,15 @@ class Solver:
         names = [c.block(f"u{p or ''}", b) for p in range(len(right))]
         for name, start in zip(names, right, strict=True):
             w.let(name, f"tl.where({t.across(depth)} == 0, {start}, 0.0)")
+        for p, name in enumerate(names[1:] if in_turn else [], 1):
+            pieces = [self.system.pieces(name) for name in names]
+            swept = self._swept(f"{name}_swept", p, b, right, pieces, tiles)
+            w.let(name, f"tl.where({t.across(depth)} == 0, {swept}, 0.0)")
         for level in self.system.repeat(sweeps, len(tiles), "level"):
             pieces = [self.system.pieces(name) for name in names]
             for p, name in enumerate(names):
                 swept = self._swept(f"{name}_swept", p, b, right, pieces, tiles)
                 w.let(name, f"tl.where({t.across(depth)} == {level}, {swept}, {name})")
+                if in_turn and p + 1 < len(names):
+                    pieces[p] = self.system.pieces(name)
         return names

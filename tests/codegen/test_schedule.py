@@ -115,12 +115,24 @@ def test_impossible_schedules_are_refused(fields: dict[str, Any], message: str) 
     [
         ("value_gate", {"solver": "inverse"}, "one inverse per head"),
         ("two_pairs", {"solver": "inverse"}, "one erase/write pair per token, two_pairs has 2"),
-        ("gated_delta_product", {"solver": "levels"}, "levels takes one step per token"),
     ],
 )
 def test_schedules_must_fit_the_recurrence(name: str, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSchedule, match=message):
         validate(replace(GOOD, **fields), plan_of(name), SHAPES)
+
+
+def test_sweeps_that_overflow_are_refused() -> None:
+    plan, shapes = plan_of("gated_delta_product"), replace(SHAPES, max_nodes=64, max_depth=35)
+    schedule = replace(GOOD, node_block=64)
+    validate(schedule, plan, shapes)
+    deeper = replace(shapes, max_depth=36)
+    with pytest.raises(InvalidSchedule, match="73 sweeps over 2 steps per token"):
+        validate(schedule, plan, deeper)
+    validate(replace(schedule, solver="levels"), plan, deeper)
+    several = replace(deeper, max_nodes=128)
+    assert default_schedule(plan, several).solver == "levels"
+    assert default_schedule(plan, replace(several, max_depth=35)).solver == "horner"
 
 
 def test_commits_are_deferred_only_where_each_program_reads_the_state_once() -> None:
