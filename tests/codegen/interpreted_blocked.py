@@ -11,6 +11,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
 from tests.codegen.interpreted_variants import recurrence, variants
 from tests.codegen.mutated_text import errors_of
+from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.rounding_interpreter import install
 
@@ -62,7 +63,7 @@ def spoiled(name: str) -> list[str]:
     made, found = _harness(name), []
     batch = _batch(made)
     clean = made.verify(batch)[0].clone()
-    below = torch.tensor([SPOILED in _path(at) for at in range(len(TREE))])
+    below = torch.tensor(at_or_below(TREE, SPOILED))
     rows = {
         name: batch.inputs[name][SPOILED] for name in (x.name for x in made.kernel.interface.inputs)
     }
@@ -80,14 +81,6 @@ def spoiled(name: str) -> list[str]:
         lost = torch.isnan(out[: len(TREE)][below]).flatten(1).any(1)
         if what != "all" and not bool(lost.all()):
             found.append(f"{what}: an output below it is a number")
-    return found
-
-
-def _path(node: int) -> list[int]:
-    found = []
-    while node >= 0:
-        found.append(node)
-        node = TREE[node]
     return found
 
 

@@ -11,6 +11,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
 from tests.codegen.interpreted_variants import recurrence, variants
 from tests.codegen.mutated_text import errors_of
+from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.rounding_interpreter import install
 
@@ -61,7 +62,7 @@ def spoiled(name: str, shape: list[int], inputs: list[str], **fields: Any) -> li
     batch = _batch(made)
     clean = made.verify(batch)[0].clone()
     below = torch.zeros(len(clean), dtype=torch.bool)
-    below[: len(TREE)] = torch.tensor([SPOILED in _path(at) for at in range(len(TREE))])
+    below[: len(TREE)] = torch.tensor(at_or_below(TREE, SPOILED))
     heads = shape[1]
     for item in inputs:
         row = batch.inputs[item][SPOILED].view(heads, -1)
@@ -76,14 +77,6 @@ def spoiled(name: str, shape: list[int], inputs: list[str], **fields: Any) -> li
                 found.append(f"{item} of head {head} reaches others")
             if not bool(out[hit].isnan().all()):
                 found.append(f"{item} of head {head} is not seen")
-    return found
-
-
-def _path(node: int) -> list[int]:
-    found = []
-    while node >= 0:
-        found.append(node)
-        node = TREE[node]
     return found
 
 

@@ -13,6 +13,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
 from tests.codegen.key_decays import TEXTS, WALKED
 from tests.codegen.mutated_text import errors_of
+from tests.paths import at_or_below
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
@@ -196,7 +197,7 @@ def spoiled(
     whole = made.batch(trees, [4, 1])
     out = made.verify(whole)[0].clone()
     rows = slice(whole.cu[1], whole.cu[2])
-    below = [_is_below(tree, node, bad) for node in range(len(tree))]
+    below = at_or_below(tree, bad)
     report = {}
     for item in made.kernel.interface.inputs:
         for value in ("nan", "inf") if item.kind != "head" else ("nan",):
@@ -215,12 +216,6 @@ def _spares(made: Harness, batch: Batch, rows: slice, below: list[bool], out: An
     same = torch.equal(bits(seen[rows][~hit]), bits(out[rows][~hit]))
     others = torch.equal(bits(seen[: rows.start]), bits(out[: rows.start]))
     return same and others and bool(seen[rows][hit].isnan().all())
-
-
-def _is_below(tree: tuple[int, ...], node: int, bad: int) -> bool:
-    while node >= 0 and node != bad:
-        node = tree[node]
-    return node == bad
 
 
 def siblings(name: str, schedule: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from boleir.check.inputs import Case, Shape
 from tests.codegen.interpreted_blocked import SCHEDULE
 from tests.codegen.interpreted_variants import recurrence
 from tests.codegen.mutated_text import errors_of
+from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
 TREE = (-1, 0, 0, 1, 2, 3, 3, 4, 5, 6, 7, 1, 2, 3, 9, 10, 6, 11, 12, 16, 17)
@@ -34,7 +35,7 @@ def spoiled(name: str, inputs: list[str], **fields: Any) -> list[str]:
     made, found = _harness(name, **fields), []
     batch = _batch(made)
     clean = made.verify(batch)[0].clone()
-    below = torch.tensor([SPOILED in _path(at) for at in range(len(TREE))])
+    below = torch.tensor(at_or_below(TREE, SPOILED))
     for item in inputs:
         row = batch.inputs[item][SPOILED]
         before = row.clone()
@@ -47,14 +48,6 @@ def spoiled(name: str, inputs: list[str], **fields: Any) -> list[str]:
             lost = torch.isnan(out[below]).flatten(1).any(1)
             if bool(lost.all()) != (value != 2.0):
                 found.append(f"{item} {value}: outputs below it are numbers, or none")
-    return found
-
-
-def _path(node: int) -> list[int]:
-    found = []
-    while node >= 0:
-        found.append(node)
-        node = TREE[node]
     return found
 
 

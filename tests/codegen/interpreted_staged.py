@@ -13,6 +13,7 @@ from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
 from tests.codegen.mutated_text import errors_of
 from tests.codegen.staged_recurrences import TEXTS
+from tests.paths import at_or_below
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.rounding_interpreter import install
@@ -128,7 +129,7 @@ def spoiled(name: str, schedule: dict[str, Any]) -> dict[str, bool]:
     whole = made.batch(trees, [4, 1])
     out = made.verify(whole)[0].clone()
     rows = slice(whole.cu[1], whole.cu[2])
-    below = [_is_below(tree, node, bad) for node in range(len(tree))]
+    below = at_or_below(tree, bad)
     report = {}
     for item in made.kernel.interface.inputs:
         for value in ("nan", "inf") if item.kind != "head" else ("nan",):
@@ -146,12 +147,6 @@ def _spares(made: Harness, batch: Batch, rows: slice, below: list[bool], out: An
     same = torch.equal(bits(seen[rows][~hit]), bits(out[rows][~hit]))
     others = torch.equal(bits(seen[: rows.start]), bits(out[: rows.start]))
     return same and others and bool(seen[rows][hit].isnan().all())
-
-
-def _is_below(tree: tuple[int, ...], node: int, bad: int) -> bool:
-    while node >= 0 and node != bad:
-        node = tree[node]
-    return node == bad
 
 
 def siblings(name: str, schedule: dict[str, Any]) -> bool:
@@ -179,7 +174,7 @@ def overflowing(name: str, schedule: dict[str, Any], gate: str) -> bool:
     batch = made.batch([tree], [1], samples=whole.samples)
     batch.inputs[gate][bad] = 300.0
     seen = made.verify(batch)[0]
-    clean = torch.tensor([not _is_below(tree, node, bad) for node in range(len(tree))])
+    clean = ~torch.tensor(at_or_below(tree, bad))
     changed = not torch.equal(seen, out)
     return changed and torch.equal(bits(seen[clean]), bits(out[clean]))
 

@@ -20,6 +20,7 @@ from boleir.check.inputs import Case, Sample, Shape
 from boleir.codegen.schedule_limits import product_error
 from boleir.oracle import sequential
 from boleir.oracle.sequential import Walk
+from tests.paths import path_of
 from tests.runtime import fuzz_recurrences
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
@@ -339,15 +340,6 @@ class Trial:
         batch.state.expect(batch.pool.state[slot])
         if batch.window is not None and batch.pool.window is not None:
             batch.window.expect(batch.pool.window[slot])
-
-
-def path_of(parents: Any, node: int) -> list[int]:
-    """The nodes from `node` up to its root."""
-    path = []
-    while node >= 0:
-        path.append(node)
-        node = parents[node]
-    return path
 
 
 MUTATIONS = {

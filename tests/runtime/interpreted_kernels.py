@@ -18,6 +18,7 @@ from boleir.runtime.pool import PoolLayer
 from boleir.runtime.workspace import Workspace
 from boleir.trees import shapes
 from tests.codegen.several_outputs import TEXTS
+from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 
 TREES = (
@@ -209,21 +210,13 @@ def _invariance(made: Harness) -> dict[str, bool]:
         batch = made.batch(TREES, SLOTS, samples=whole.samples)
         batch.inputs[name][batch.cu[5] + bad] = float("nan")
         seen = made.verify(batch)[0][rows]
-        hit = [bad in _path(tree, node) for node in range(len(tree))]
+        hit = at_or_below(tree, bad)
         report[f"{name} hits descendants"] = bool(seen[hit].isnan().all())
         clean = [not x for x in hit]
         report[f"{name} spares others"] = torch.equal(seen[clean], out[rows][clean])
     alone = made.batch([TREES[5]], [3], samples=[whole.samples[5]], pool_slots=4)
     report["alone"] = torch.equal(made.verify(alone)[0], out[rows])
     return report
-
-
-def _path(tree: tuple[int, ...], node: int) -> list[int]:
-    path = []
-    while node >= 0:
-        path.append(node)
-        node = tree[node]
-    return path
 
 
 def rounds(

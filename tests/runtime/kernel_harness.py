@@ -25,6 +25,7 @@ from boleir.runtime.kernel import Factors, Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.spot_check import stored_values
 from boleir.runtime.tree_batch import TreeBatch
+from tests.paths import path_of
 
 GUARD = 64
 """NaN elements before and behind every buffer; a multiple of 16 bytes in any format."""
@@ -359,10 +360,8 @@ class Harness:
         rows = []
         for name in face.convolved:
             width = next(item.channels for item in face.inputs if item.name == name)
-            row, node_now = [], node
-            while node_now >= 0:
-                row.insert(0, request.inputs[name][node_now].reshape(width))
-                node_now = request.parents[node_now]
+            path = path_of(request.parents, node)[::-1]
+            row = [request.inputs[name][at].reshape(width) for at in path]
             past = [request.windows[name][:, i] for i in range(face.conv_width - 1)]
             rows.append(np.stack([*past, *row][-(face.conv_width - 1) :], axis=1))
         expected = torch.as_tensor(np.concatenate(rows)).to(batch.pool.window)

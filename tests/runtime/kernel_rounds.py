@@ -11,6 +11,7 @@ import torch
 from boleir.check.check import node_errors
 from boleir.check.inputs import Case, Sample
 from boleir.trees import shapes
+from tests.paths import path_of
 from tests.runtime.kernel_harness import Harness, poison
 
 LAYERS = 2
@@ -98,14 +99,6 @@ def _start(made: Harness, layer: Any, requests: list[Sample]) -> None:
             layer.window[slot] = torch.as_tensor(np.concatenate(rows)).to(layer.window)
 
 
-def _path(tree: tuple[int, ...], node: int) -> list[int]:
-    path: list[int] = []
-    while node >= 0:
-        path.insert(0, node)
-        node = tree[node]
-    return path
-
-
 def spoil(
     inputs: dict[str, torch.Tensor],
     made: Harness,
@@ -115,7 +108,7 @@ def spoil(
 ) -> None:
     """NaN in every node off the accepted paths."""
     for b, tree in enumerate(trees):
-        path = _path(tree, accepted[b])
+        path = path_of(tree, accepted[b])[::-1]
         for node in range(len(tree)):
             if node not in path:
                 for item in made.kernel.interface.inputs:
@@ -132,7 +125,7 @@ def _follow(
     rows: Any,
 ) -> float:
     """Decode the accepted path; the error of its outputs."""
-    path = _path(request.parents, accepted)
+    path = path_of(request.parents, accepted)[::-1]
     if not path:
         known[layer, b] = request
         return 0.0
