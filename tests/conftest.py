@@ -54,6 +54,31 @@ LONG = (
 )
 """Interpreted tests that take half a minute and more, and have a shorter sister: for `--long`."""
 
+LONGEST = (
+    "codegen/test_staged.py",
+    "codegen/test_key_decay.py",
+    "codegen/test_walked.py",
+    "codegen/test_pipeline.py",
+    "runtime/test_examples.py",
+    "runtime/test_kernel_interpreted.py",
+    "runtime/test_doctor.py",
+    "codegen/test_emit_interpreted.py",
+    "tests/test_documents.py",
+    "boleir/test_check.py",
+    "runtime/test_deferred.py",
+    "runtime/test_fuzz.py",
+    "runtime/test_tuning_search.py",
+    "benchmarks/test_host_time.py",
+    "runtime/test_kernel_compiled.py",
+)
+"""Files that take the longest: first, so that no worker is left with one when all else is done."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers take files in our order, not those with the most tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden`: write the expected texts anew instead of comparing with them. `--long`:
@@ -63,12 +88,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the longest tests unless they are asked for. Skip tests marked `gpu` where torch
-    has no GPU; torch is imported only if there are any."""
+    """Leave out the longest tests unless they are asked for. Begin with the longest files. Skip
+    tests marked `gpu` where torch has no GPU; torch is imported only if there are any."""
     if not config.getoption("--long"):
         left = [item for item in items if any(name in item.nodeid for name in LONG)]
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+        out = set(left)
+        items[:] = [item for item in items if item not in out]
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

@@ -110,6 +110,7 @@ def test_tuning_reports_and_keeps(
     times = [smooth(schedule).us or 0.0 for schedule in timer.asked]
     chosen = smooth(Schedule.from_json(one["chosen"])).us or 0.0
     assert chosen <= 1.02 * min(times)  # a tie, at most
+    assert chosen < times[0]  # the default's
     assert one["failed"] == []
     assert -1 <= one["rank_correlation"] <= 1
     assert found["environment"]["gpu"] == "h200"

@@ -9,8 +9,9 @@ import torch
 
 from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
-from tests.codegen.interpreted_variants import recurrence, variants
+from tests.codegen.interpreted_variants import variants
 from tests.codegen.mutated_text import errors_of
+from tests.codegen.recurrences import recurrence
 from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 from tests.runtime.rounding_interpreter import install

@@ -9,8 +9,8 @@ import torch
 
 from boleir.check.inputs import Case, Shape
 from tests.codegen.interpreted_blocked import SCHEDULE
-from tests.codegen.interpreted_variants import recurrence
 from tests.codegen.mutated_text import errors_of
+from tests.codegen.recurrences import recurrence
 from tests.paths import at_or_below
 from tests.runtime.kernel_harness import Batch, Harness, bits
 

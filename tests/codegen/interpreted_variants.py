@@ -7,17 +7,11 @@ from typing import Any
 
 import boleir
 from boleir.check.inputs import Case, Shape
-from boleir.codegen import pipeline
 from boleir.errors import ScheduleError
 from boleir.trees import shapes
 from tests.codegen.mutated_text import errors_of
-from tests.codegen.recurrences import TEXTS
+from tests.codegen.recurrences import recurrence
 from tests.runtime.kernel_harness import Batch, Harness
-
-
-def recurrence(name: str) -> Any:
-    """A recurrence of the library, or one of the texts of the tests."""
-    return boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
 
 
 def _round(made: Harness, batch: Batch, ends: list[int]) -> dict[str, float]:
@@ -92,18 +86,3 @@ def mutants(
         return made.output_error(batch, made.verify(batch)[0])
 
     return errors_of(mutations, error, re.DOTALL)
-
-
-def emitted(jobs: list[tuple[str, list[Any], dict[str, Any] | None]]) -> list[str]:
-    """Module texts, as another process emits them."""
-    from boleir.codegen.request import Shapes
-    from boleir.codegen.schedule import Schedule
-
-    return [
-        pipeline.lower(
-            recurrence(name),
-            Shapes(*shape),
-            schedule=None if schedule is None else Schedule(**schedule),
-        ).text
-        for name, shape, schedule in jobs
-    ]

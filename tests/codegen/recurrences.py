@@ -1,5 +1,12 @@
 """Recurrences that no library has, for the corners of emission."""
 
+from __future__ import annotations
+
+from functools import cache
+
+import boleir
+from boleir.ir import Recurrence
+
 TEXTS = {
     "value_gate": """
 recurrence value_gate(q: key, k: key, v: value, b: value, a: head)
@@ -114,3 +121,9 @@ recurrence no_state_products(q: key, k: key, v: value)
   out S^T q
 """,
 }
+
+
+@cache
+def recurrence(name: str) -> Recurrence:
+    """One of these, or one of the library."""
+    return boleir.parse(TEXTS[name]) if name in TEXTS else boleir.load(name)
