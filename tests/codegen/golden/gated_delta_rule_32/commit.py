@@ -57,7 +57,7 @@ def commit(
         a_path = tl.load(a_at + (first + nodes) * a_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)
         softplus_argument = a_path + dt_bias_head
-        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
         softplus_a_path = (tl.maximum(softplus_argument, 0.0) + softplus_part
             * (0.99999994 + softplus_part
             * (-0.49999493 + softplus_part

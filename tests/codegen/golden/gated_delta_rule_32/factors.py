@@ -52,7 +52,7 @@ def factors(
     # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
     exp_A_log = tl.exp(A_log_head)
     softplus_argument = a_row + dt_bias_head
-    softplus_part = tl.exp(-tl.abs(softplus_argument))
+    softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
     softplus_a = (tl.maximum(softplus_argument, 0.0) + softplus_part
         * (0.99999994 + softplus_part
         * (-0.49999493 + softplus_part

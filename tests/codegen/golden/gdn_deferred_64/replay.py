@@ -28,7 +28,7 @@ def replay(state_tile, channels, value_head, tokens, steps, A_log, dt_bias):
         exp_A_log = tl.exp(A_log_head)
         a_row = a_now.to(tl.float32)
         softplus_argument = a_row + dt_bias_head
-        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
         softplus_a = (tl.maximum(softplus_argument, 0.0) + softplus_part
             * (0.99999994 + softplus_part
             * (-0.49999493 + softplus_part

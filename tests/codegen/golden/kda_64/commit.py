@@ -66,7 +66,7 @@ def commit(
             exp_A_log = tl.exp(A_log_head)
             f_row = f_now.to(tl.float32)
             some_dt_bias = dt_bias_head + f_row
-            softplus_part = tl.exp(-tl.abs(some_dt_bias))
+            softplus_part = tl.exp2(tl.abs(some_dt_bias) * -1.4426950408889634)
             softplus_dt_bias = (tl.maximum(some_dt_bias, 0.0) + softplus_part
                 * (0.99999994 + softplus_part
                 * (-0.49999493 + softplus_part

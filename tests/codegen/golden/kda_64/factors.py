@@ -73,7 +73,7 @@ def factors(
     # decay: kda.bole:13
     dt_bias_head = tl.load(dt_bias + key_head * D_K + key_c0, mask=key_c0 < D_K, other=0.0)[None, :]
     scaled_dt_bias_c0 = dt_bias_head + f_f32_c0
-    softplus_part = tl.exp(-tl.abs(scaled_dt_bias_c0))
+    softplus_part = tl.exp2(tl.abs(scaled_dt_bias_c0) * -1.4426950408889634)
     scaled_dt_bias_c0_2 = (tl.maximum(scaled_dt_bias_c0, 0.0) + softplus_part
         * (0.99999994 + softplus_part
         * (-0.49999493 + softplus_part
@@ -88,7 +88,7 @@ def factors(
     gates_c0 = tl.where(inside[:, None], scaled_dt_bias_c0_4, 1.0)
     dt_bias_head_2 = tl.load(dt_bias + key_head * D_K + key_c1, mask=key_c1 < D_K, other=0.0)[None, :]
     scaled_dt_bias_c1 = dt_bias_head_2 + f_f32_c1
-    softplus_part_2 = tl.exp(-tl.abs(scaled_dt_bias_c1))
+    softplus_part_2 = tl.exp2(tl.abs(scaled_dt_bias_c1) * -1.4426950408889634)
     scaled_dt_bias_c1_2 = (tl.maximum(scaled_dt_bias_c1, 0.0) + softplus_part_2
         * (0.99999994 + softplus_part_2
         * (-0.49999493 + softplus_part_2
@@ -103,7 +103,7 @@ def factors(
     gates_c1 = tl.where(inside[:, None], scaled_dt_bias_c1_4, 1.0)
     dt_bias_head_3 = tl.load(dt_bias + key_head * D_K + key_c2, mask=key_c2 < D_K, other=0.0)[None, :]
     scaled_dt_bias_c2 = dt_bias_head_3 + f_f32_c2
-    softplus_part_3 = tl.exp(-tl.abs(scaled_dt_bias_c2))
+    softplus_part_3 = tl.exp2(tl.abs(scaled_dt_bias_c2) * -1.4426950408889634)
     scaled_dt_bias_c2_2 = (tl.maximum(scaled_dt_bias_c2, 0.0) + softplus_part_3
         * (0.99999994 + softplus_part_3
         * (-0.49999493 + softplus_part_3
@@ -118,7 +118,7 @@ def factors(
     gates_c2 = tl.where(inside[:, None], scaled_dt_bias_c2_4, 1.0)
     dt_bias_head_4 = tl.load(dt_bias + key_head * D_K + key_c3, mask=key_c3 < D_K, other=0.0)[None, :]
     scaled_dt_bias_c3 = dt_bias_head_4 + f_f32_c3
-    softplus_part_4 = tl.exp(-tl.abs(scaled_dt_bias_c3))
+    softplus_part_4 = tl.exp2(tl.abs(scaled_dt_bias_c3) * -1.4426950408889634)
     scaled_dt_bias_c3_2 = (tl.maximum(scaled_dt_bias_c3, 0.0) + softplus_part_4
         * (0.99999994 + softplus_part_4
         * (-0.49999493 + softplus_part_4

@@ -50,7 +50,7 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
     dt_bias_head = tl.load(dt_bias + key_head * D_K + key_c0, mask=key_c0 < D_K, other=0.0)[None, :]
     f_f32_c0 = f_tile_c0.to(tl.float32)
     scaled_dt_bias_c0 = dt_bias_head + f_f32_c0
-    softplus_part = tl.exp(-tl.abs(scaled_dt_bias_c0))
+    softplus_part = tl.exp2(tl.abs(scaled_dt_bias_c0) * -1.4426950408889634)
     scaled_dt_bias_c0_2 = (tl.maximum(scaled_dt_bias_c0, 0.0) + softplus_part
         * (0.99999994 + softplus_part
         * (-0.49999493 + softplus_part
@@ -66,7 +66,7 @@ def decays(cu_nodes, q, q_stride, k, k_stride, f, f_stride, rows, capacity, dt_b
     dt_bias_head_2 = tl.load(dt_bias + key_head * D_K + key_c1, mask=key_c1 < D_K, other=0.0)[None, :]
     f_f32_c1 = f_tile_c1.to(tl.float32)
     scaled_dt_bias_c1 = dt_bias_head_2 + f_f32_c1
-    softplus_part_2 = tl.exp(-tl.abs(scaled_dt_bias_c1))
+    softplus_part_2 = tl.exp2(tl.abs(scaled_dt_bias_c1) * -1.4426950408889634)
     scaled_dt_bias_c1_2 = (tl.maximum(scaled_dt_bias_c1, 0.0) + softplus_part_2
         * (0.99999994 + softplus_part_2
         * (-0.49999493 + softplus_part_2

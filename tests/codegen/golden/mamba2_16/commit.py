@@ -58,7 +58,7 @@ def commit(
         dt_path = tl.load(dt_at + (first + nodes) * dt_stride + head, mask=steps < length,
             other=0.0).to(tl.float32)
         softplus_argument = dt_path + dt_bias_head
-        softplus_part = tl.exp(-tl.abs(softplus_argument))
+        softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
         delta_path = (tl.maximum(softplus_argument, 0.0) + softplus_part
             * (0.99999994 + softplus_part
             * (-0.49999493 + softplus_part

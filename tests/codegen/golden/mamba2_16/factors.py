@@ -30,7 +30,7 @@ def factors(
     # row scalars of the head: stored and read back, not computed for every column
     # delta: mamba2.bole:9
     softplus_argument = dt_row + dt_bias_head
-    softplus_part = tl.exp(-tl.abs(softplus_argument))
+    softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
     delta = tl.where(inside, tl.maximum(softplus_argument, 0.0) + softplus_part
         * (0.99999994 + softplus_part
         * (-0.49999493 + softplus_part
