@@ -20,8 +20,8 @@ from boleir.codegen.emit.blocked import (
 )
 from boleir.codegen.emit.context import EARLIER, OWN, Context
 from boleir.codegen.emit.elimination import Elimination, Tile, erasures, readouts
-from boleir.codegen.emit.factors import CELL, erase_of_pair, hand_over
-from boleir.codegen.emit.handover import folded_dtype, handover
+from boleir.codegen.emit.factors import erase_of_pair, hand_over
+from boleir.codegen.emit.handover import CELL, folded_dtype, handover
 from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.prepare import needs_prepare
 from boleir.codegen.emit.system import System

@@ -18,8 +18,7 @@ from boleir.codegen.emit.blocked import (
     slot_piece,
 )
 from boleir.codegen.emit.context import EARLIER, OWN, Context, place, unknown_place
-from boleir.codegen.emit.factors import CELL
-from boleir.codegen.emit.handover import folded_dtype, folded_pieces, handover
+from boleir.codegen.emit.handover import CELL, folded_dtype, folded_pieces, handover
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.looped import LoopTiles
 from boleir.codegen.emit.output import (

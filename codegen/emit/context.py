@@ -9,7 +9,7 @@ from boleir.codegen.digits import keeps_digits
 from boleir.codegen.emit.text import bracket
 from boleir.codegen.plan import Plan, Scalar
 from boleir.codegen.request import DTYPES, Shapes
-from boleir.codegen.schedule import Schedule, blocks, looped
+from boleir.codegen.schedule import Schedule, blocks, looped, padded
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import Span
 from boleir.ir import Expr, Input, Kind, Read, ReadKey, walk
@@ -71,13 +71,30 @@ class Context:
         return self.plan.key_decay is not None and folds and self.schedule.path_sum == "dot"
 
     @property
+    def prepared_sums(self) -> bool:
+        """Whether the prepare kernel sums such decays up, where they depend on inputs as they come;
+        sums of 64 nodes need 64 columns there (see `boleir.codegen.emit.key_sums`)."""
+        from boleir.codegen.emit.key_vectors import sums_alone
+
+        schedule = self.schedule
+        wide = schedule.node_block < 64 or padded(self.shapes.d_k) >= 64
+        prepared = self.key_sums and schedule.gates == "prepare"
+        return prepared and wide and sums_alone(self.plan)
+
+    @property
     def walk_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
         the parent of each node; where another kernel than that of the walks looks for what is not
-        finite, the sum of a node's decays."""
+        finite, the sum of a node's decays; where another kernel takes products, which nodes have
+        walked, and what their own vectors have in common."""
+        from boleir.codegen.emit.key_vectors import is_sized, own_products
+
         if not self.key_walks:
             return ()
-        return ("parent", "gates_size") if self.walked else ("parent",)
+        if not self.prepared_sums:
+            return ("parent", "gates_size") if self.walked else ("parent",)
+        own = (f"own_{number}" for number in range(len(own_products(self.plan))))
+        return ("parent", "far", *own, *(("gates_size",) if is_sized(self.plan) else ()))
 
     @property
     def path_planes(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
-from boleir.codegen.emit.handover import folded_dtype, folded_entries, folded_pieces, handover
+from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
 from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough_inverse
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
@@ -37,9 +37,6 @@ from boleir.ir import Expr, Kind
 DECODE = """\
 head = program % VALUE_HEADS
 request = program // VALUE_HEADS"""
-
-CELL = "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]"
-"""Offsets of the entries of a folded tile."""
 
 
 def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:
@@ -239,19 +236,6 @@ def _store_folded(context: Context, system: System, results: list[str], first: i
     pieces = [piece for tile in results for piece in system.precision.pieces(w, tile).names]
     for number, piece in enumerate(pieces, first * count):
         w.line(f"tl.store({piece_at(number)}, {piece})")
-
-
-def place_folded(context: Context, w: Writer, head: str = "program.to(tl.int64)") -> None:
-    """Bind `place`, where what is left for a request's head begins; once."""
-    if ("place",) not in w.memo:
-        folded = w.arg("folded", "*" + folded_dtype(context))
-        at = f"{folded} + {head} * {folded_entries(context)}"
-        w.memo["place",] = w.let("place", at)
-
-
-def piece_at(number: int) -> str:
-    """Addresses of a piece of a folded tile, relative to the program's `place`."""
-    return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
 
 
 def _folds(context: Context, system: System, minus_g: str, tiles: list[str]) -> list[str]:

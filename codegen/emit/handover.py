@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_vectors import readers
+from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Plan
 from boleir.codegen.rewrite import split_factors, split_scale
 from boleir.codegen.schedule import blocks, padded
@@ -49,6 +50,23 @@ def folded_entries(context: Context) -> str:
     text = f"{folded_tiles(context) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)"
     rows = len(readers(context.plan)) * folded_pieces(context) * vector_entries(context)
     return f"({text} + {rows})" if rows else text
+
+
+CELL = "tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]"
+"""Offsets of the entries of a folded tile."""
+
+
+def place_folded(context: Context, w: Writer, head: str = "program.to(tl.int64)") -> None:
+    """Bind `place`, where what is left for a request's head begins; once."""
+    if ("place",) not in w.memo:
+        folded = w.arg("folded", "*" + folded_dtype(context))
+        at = f"{folded} + {head} * {folded_entries(context)}"
+        w.memo["place",] = w.let("place", at)
+
+
+def piece_at(number: int) -> str:
+    """Addresses of a piece of a folded tile, relative to the program's `place`."""
+    return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
 
 
 @dataclass(frozen=True, slots=True)

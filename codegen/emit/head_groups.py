@@ -16,8 +16,8 @@ from boleir.codegen.emit.factors import (
     hand_over,
     load_and_multiply,
     nodes_on_rows,
-    place_folded,
 )
+from boleir.codegen.emit.handover import place_folded
 from boleir.codegen.emit.kept_rows import keep_rows, keep_scalars, keeps_rows
 from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.emit.precision import Precision

@@ -7,8 +7,12 @@ products take, behind the folded tiles: value tiles load them as they would load
 
 from __future__ import annotations
 
-from boleir.codegen.emit.factors import place_folded
-from boleir.codegen.emit.handover import folded_pieces, folded_tiles, vector_entries
+from boleir.codegen.emit.handover import (
+    folded_pieces,
+    folded_tiles,
+    place_folded,
+    vector_entries,
+)
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.output import system_number

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from boleir.codegen.emit.key_pieces import store_vector
+from boleir.codegen.emit.key_steps import STEP
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.naming import leaf
@@ -18,9 +19,6 @@ from boleir.ir import Expr
 
 if TYPE_CHECKING:
     from boleir.codegen.emit.key_sums import SumTiles
-
-STEP = -2
-"""Number of the key chunk of a step that multiplies vectors."""
 
 
 class Products:
@@ -45,23 +43,19 @@ class Products:
         """Readers times the decays of their paths, written vectors divided by them, their products;
         from `c`, and `c_above` without the node itself."""
         t, w, write = self.tiles, self.tiles.writer, {}
+        t.load_keys(STEP)  # all of them before the first product, which they would wait for
         w.let("shrunk", "tl.exp2(-c)")
         for base in t.written:
             tile = w.temp(f"{t.key(base, 0, STEP)} * shrunk", f"{leaf(base)}_shrunk")
             write[base] = t.precision.thirds(w, tile).transposed()
-        for after in t.times:
-            w.let("grown", f"tl.exp2({'c' if after else 'c_above'})")
-            for reader in t.readers:
-                if reader[1] is after:
-                    self._read(reader, write)
+        for reader, tile in t.decayed(STEP):
+            self._read(reader, tile, write)
 
-    def _read(self, reader: Reader, write: dict[Expr, Pieces]) -> None:
+    def _read(self, reader: Reader, tile: str, write: dict[Expr, Pieces]) -> None:
         """A reader times the decays of its path: left for the value tiles, multiplied with what is
         written. Three pieces of both: two would cost the digits that products of stored vectors
         have where the products of many channels nearly cancel."""
         t, w = self.tiles, self.tiles.writer
-        stem = f"{leaf(reader[0])}_decayed{'' if reader[1] else '_above'}"
-        tile = w.temp(f"{t.key(reader[0], 0, STEP)} * grown", stem)
         pieces, halves = t.precision.thirds_and_halves(w, tile)
         store_vector(t, reader, STEP, halves)
         for base, right in write.items():

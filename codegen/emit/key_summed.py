@@ -3,7 +3,8 @@
 Vectors are multiplied by the decays of their paths and written ones divided by them, so that G and
 C are products of matrices; nodes whose sums leave their bounds walk (see
 `boleir.codegen.emit.key_sums`). What reads the state is left in the pieces that products take
-(`boleir.codegen.emit.key_pieces`).
+(`boleir.codegen.emit.key_pieces`). All that but the products may come from the prepare kernel
+(`boleir.codegen.emit.key_prepared`).
 """
 
 from __future__ import annotations
@@ -16,21 +17,31 @@ from boleir.codegen.emit.factors import (
     nodes_on_rows,
     open_kernel,
 )
-from boleir.codegen.emit.key_pieces import store_vector
-from boleir.codegen.emit.key_sums import ANCHOR, LARGEST_ENTRY, REACH, SumTiles
-from boleir.codegen.emit.key_vectors import computed, plane_tile, product_rows
-from boleir.codegen.emit.key_walks import WALK, WalkedSystem, Walks
+from boleir.codegen.emit.handover import place_folded
+from boleir.codegen.emit.key_far import find_far, take_walked, walk_far
+from boleir.codegen.emit.key_sums import ANCHOR, SumTiles
+from boleir.codegen.emit.key_vectors import is_sized, multiplied
+from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand
+from boleir.ir import Expr
 
 
 def emit_summed_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per request and value head: vectors with the decays of their paths, G, C, the
     solve; nodes on rows."""
     w, context = Writer(context.reserved), nodes_on_rows(context)
-    tiles = SumTiles(context, w)
+    tiles = (MultiplyingTiles if context.prepared_sums else SumTiles)(context, w)
     open_kernel(tiles, lambda: None, pdl=pdl)
-    _walk_far(tiles)
+    if context.prepared_sums:
+        with w.block("if tl.max(tl.where(far, 1, 0), axis=0) != 0:"):
+            take_walked(tiles)
+    else:
+        find_far(tiles)
+        with w.block("if leaving != 0:"):
+            walk_far(tiles)
+            take_walked(tiles)
+    tiles.products.insert_own()
     w.comment("no anchor is in what walks have left")
     anchored = w.let("anchored", f"tl.where(far, 1.0, {2.0**-ANCHOR!r})")
     hand_over(context, tiles, anchored)
@@ -38,41 +49,27 @@ def emit_summed_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     return factors_kernel(context, w, pdl=pdl)
 
 
-def _walk_far(tiles: SumTiles) -> None:
-    """Walks of the nodes on whose path the sums leave their bounds: rarely any."""
-    w, plan = tiles.writer, tiles.context.plan
-    w.section("nodes on whose path a sum leaves its bounds walk: others keep all their bits")
-    w.let("beyond", f"inside & ((reach > {REACH}) | (entry > {LARGEST_ENTRY}))")
-    w.let("leaving", "tl.sum(tl.where(beyond, 1, 0).to(tl.int64) << node.to(tl.int64), axis=0)")
-    w.let("far", f"({tiles.ancestors(0, 0)} & leaving) != 0")
-    with w.block("if leaving != 0:"):
-        w.comment("sums that other threads have read are overwritten below")
-        w.line("tl.debug_barrier()")
-        tiles.store_parents()
-        assert plan.key_decay is not None
-        with tiles.walk_chunks():
-            for plane in computed(plan):
-                tiles.store_computed(plane, WALK, tiles.key(plan.key_decay, 0, WALK))
-        w.comment("rows that other threads have stored are read below")
-        w.line("tl.debug_barrier()")
-        Walks(tiles, "far").emit()
-        w.line("tl.debug_barrier()")
-        for (reader, base), name in tiles.products.grams.items():
-            at = f"{product_rows(tiles, reader, base)} + (node * COLUMNS)[:, None] + node[None, :]"
-            load = f"tl.load({at}, mask=far[:, None], other=0.0)"
-            w.let(name, f"tl.where(far[:, None], {load}, {name})")
-        _keep_walked(tiles)
-    tiles.products.insert_own()
+class MultiplyingTiles(SumTiles):
+    """The same where the prepare kernel has left the sums."""
 
+    def vectors(self) -> tuple[Expr, ...]:
+        """Key vectors of a step: those that are multiplied."""
+        return multiplied(self.context.plan)
 
-def _keep_walked(tiles: SumTiles) -> None:
-    """What walks have left of the vectors that read the state, in pieces."""
-    w, mask = tiles.writer, tiles.key_mask(0, WALK, "far")
-    with tiles.walk_chunks():
-        for reader in tiles.readers:
-            load = f"tl.load({plane_tile(tiles, reader, WALK, 0)}, mask={mask}, other=0.0)"
-            walked = w.temp(load, "walked")
-            store_vector(tiles, reader, WALK, tiles.precision.pieces(w, walked), mask)
+    def decay_rows(self, b: int) -> list[str]:
+        """Products of vectors with the decays of their paths, and rows of what had no need of
+        decays."""
+        w, sized = self.writer, ["gates_size"] if is_sized(self.context.plan) else []
+        w.section("vectors with the decays of their paths inside, and their products")
+        place_folded(self.context, w)
+        self.own = self.own_names()
+        self.multiply()
+        for number, name in enumerate(self.own.values()):
+            w.let(name, self.walk_plane(f"own_{number}", b))
+        for name in sized:
+            w.let(name, self.walk_plane(name, b))
+        w.let("far", f"{self.walk_plane('far', b)} != 0.0")
+        return sized
 
 
 class GramSystem(WalkedSystem):

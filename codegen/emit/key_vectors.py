@@ -15,11 +15,19 @@ from boleir.codegen.emit.context import Context, plane_of
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.rewrite import head_factors, sign
 from boleir.codegen.schedule import blocks
-from boleir.ir import Expr
+from boleir.ir import Call, Dot, Expr, Input, Kind, walk
 
 Reader = tuple[Expr, bool]
 """A vector that reads the parent's state, and whether it does so after the decay."""
+
+SUMMED = "c"
+"""The plane of sums of log-decays along the paths, where one kernel takes them and another needs
+them."""
+
+Plane = Expr | Reader | str
+"""What a plane holds: a computed vector, a reader times the decays of its path, or `SUMMED`."""
 
 
 def readers(plan: Plan) -> tuple[Reader, ...]:
@@ -46,20 +54,77 @@ def computed(plan: Plan) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys([plan.key_decay, *others]))
 
 
+# -- sums along the paths -------------------------------------------------------------------------
+
+
+def own_products(plan: Plan) -> tuple[tuple[Reader, Expr], ...]:
+    """Queries, and written vectors that they read at the node that writes them."""
+    readouts = [x for x in plan.readouts if x.inclusive]
+    queries = dict.fromkeys((x.query.base, x.after_decay) for x in readouts)
+    return tuple((query, base) for query in queries for base in written_bases(plan))
+
+
+def by_logarithm(plan: Plan) -> bool:
+    """Whether the logarithm of a decay tells all about it."""
+    return isinstance(plan.key_decay, Call) and plan.key_decay.fn == "exp"
+
+
+def is_sized(plan: Plan) -> bool:
+    """Whether decays may be not finite where all inputs are."""
+    assert plan.key_log_decay is not None
+    return not by_logarithm(plan) or sign(plan.key_log_decay) >= 0
+
+
+def multiplied(plan: Plan) -> tuple[Expr, ...]:
+    """All vectors that stand in products with decays."""
+    return tuple(dict.fromkeys([*(base for base, _ in readers(plan)), *written_bases(plan)]))
+
+
+def decay_vectors(plan: Plan) -> tuple[Expr, ...]:
+    """What sums of decays are computed from."""
+    found = (plan.key_log_decay, None if by_logarithm(plan) else plan.key_decay)
+    return tuple(x for x in found if x is not None)
+
+
+def key_sums_of(expr: Expr) -> tuple[Expr, ...]:
+    """The sums over key channels in a HEAD expression."""
+    return tuple(x for x in walk(expr) if is_key_sum(x))
+
+
+def is_key_sum(expr: Expr) -> bool:
+    """Whether an expression is a sum over key channels."""
+    if isinstance(expr, Dot):
+        return expr.left.kind is Kind.KEY
+    return isinstance(expr, Call) and expr.fn == "sum" and expr.arg.kind is Kind.KEY
+
+
+def sums_alone(plan: Plan) -> bool:
+    """Whether inputs as they come give all sums over key channels and paths, none of which has to
+    wait for another one."""
+    totals = [x for scalar in plan.scalars for x in key_sums_of(scalar.expr)]
+    vectors = [*decay_vectors(plan), *multiplied(plan)]
+    vectors += [child for total in totals for child in total.children]
+    factors = [factor for vector in vectors for factor in head_factors(vector)]
+    waits = any(x.kind is not Kind.HEAD for f in factors for x in walk(f) if isinstance(x, Input))
+    return not plan.mixed and not waits
+
+
 # -- planes ---------------------------------------------------------------------------------------
 
 
-def vector_planes(context: Context) -> tuple[Expr | Reader, ...]:
+def vector_planes(context: Context) -> tuple[Plane, ...]:
     """What the planes of `decayed` hold, in order; none where channels decay together."""
-    plan = context.plan
-    return (*readers(plan), *computed(plan)) if context.key_walks else ()
+    plan, sums = context.plan, (SUMMED,) if context.prepared_sums else ()
+    return (*readers(plan), *computed(plan), *sums) if context.key_walks else ()
 
 
 def vector_names(context: Context) -> list[str]:
     """The planes in words."""
     plan, names = context.plan, []
     for plane in vector_planes(context):
-        if isinstance(plane, Expr):
+        if isinstance(plane, str):
+            names.append("sums of log-decays along its path")
+        elif isinstance(plane, Expr):
             names.append("decay" if plane == plan.key_decay else leaf(plane))
         else:
             names.append(f"{leaf(plane[0])} times the decays of its path")
@@ -88,7 +153,7 @@ def columns(context: Context) -> int:
 # -- addresses ------------------------------------------------------------------------------------
 
 
-def plane_tile(tiles: Tiles, plane: Expr | Reader, chunk: int, b: int, node: str = "") -> str:
+def plane_tile(tiles: Tiles, plane: Plane, chunk: int, b: int, node: str = "") -> str:
     """Addresses of a key chunk of a plane, in the rows of block `b` or of other nodes."""
     w, number = tiles.writer, vector_planes(tiles.context).index(plane)
     key = ("vector plane", number)

@@ -4,7 +4,9 @@ One launch, two kinds of program. *Convolution* programs take one head of one co
 one block of nodes: each node reads its nearest ancestors and, where its path ends, the committed
 window; activations follow, and row scalars that depend on that input alone (its norm). *Scalar*
 programs compute the other row scalars: those of vectors for one head and one block of nodes, the
-others, and the log-decay summed along each path, for all nodes of a request.
+others, and the log-decay summed along each path, for all nodes of a request. Where key channels
+decay apart and their decays are summed, every program takes all of a head instead (see
+`boleir.codegen.emit.key_prepared`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.convolution import convolved_alike, emit_convolution
 from boleir.codegen.emit.handover import handed_planes
+from boleir.codegen.emit.key_prepared import emit_prepared_sums
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
 from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.tiles import Tiles
@@ -33,7 +36,8 @@ def needs_prepare(context: Context) -> bool:
     """Whether there is anything to prepare."""
     plan = context.plan
     scalars = bool(plan.scalars) or plan.log_decay is not None
-    return bool(plan.mixed) or (context.schedule.gates == "prepare" and scalars)
+    rows = context.schedule.gates == "prepare" and scalars
+    return bool(plan.mixed) or rows or context.prepared_sums
 
 
 def prepared_planes(context: Context) -> int:
@@ -56,6 +60,8 @@ def first_handed_plane(context: Context) -> int:
 
 def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
+    if context.prepared_sums:
+        return emit_prepared_sums(context, pdl=pdl)
     prepared = context.schedule.gates == "prepare"
     plan, w = context.plan, Writer(context.reserved)
     groups = scalar_groups(plan) if prepared else []

@@ -4,8 +4,7 @@ left."""
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, unknown_place
-from boleir.codegen.emit.factors import CELL, piece_at, place_folded
-from boleir.codegen.emit.handover import folded_pieces, handover
+from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
 from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers

@@ -44,6 +44,7 @@ SHORT = [
     ["kda", [1, 2, 64, 16], GROUPS, 40],
     ["rwkv6", [2, 2, 60, 16], BASE],
     ["one_vector", [1, 1, 32, 16], WIDE],
+    ["kda", [1, 2, 64, 16], {**GROUPS, "factor_warps": 8}, 40],
 ]
 LONG = [
     *([name, [1, 2, 32, 24], BASE] for name in ("kda", "kda_bounded", "gla", "rwkv6", "rwkv7")),
@@ -114,7 +115,8 @@ def test_siblings_change_no_bit(run_interpreted: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "gates"), [("kda", "inline"), ("rwkv7", "prepare"), ("gla", "inline")]
+    ("name", "gates"),
+    [("kda", "inline"), ("kda", "prepare"), ("rwkv7", "prepare"), ("gla", "inline")],
 )
 def test_what_is_not_finite_reaches_descendants_only(
     name: str, gates: str, run_interpreted: Callable[..., Any]
@@ -162,6 +164,23 @@ def test_changes_of_the_text_are_noticed(
 def test_the_default_walks() -> None:
     """Until sums have been measured on a GPU with products that it takes rightly."""
     assert not lower(boleir.load("kda"), Shapes(1, 2, 64, 32, 64, 5)).context.key_sums
+
+
+def test_sums_are_prepared_where_inputs_alone_give_them() -> None:
+    """Not behind a convolution, nor of decays that wait for a norm."""
+    shapes, schedule = Shapes(2, 2, 64, 16, 40, 5), Schedule(**GROUPS)
+    waiting = "recurrence waiting(q: key, k: key, v: value, g: key)\n"
+    texts = {
+        "plain": waiting + "  S = diag(exp(g)) * S + k v^T\n  out S^T q\n",
+        "convolved": waiting + "  k = causal_conv(k, width=4)\n"
+        "  S = diag(exp(g)) * S + k v^T\n  out S^T q\n",
+        "normed": waiting + "  g = -sigmoid(l2norm(g))\n  S = diag(exp(g)) * S + k v^T\n"
+        "  out S^T q\n",
+    }
+    for name, text in texts.items():
+        context = lower(boleir.parse(text), shapes, schedule=schedule).context
+        assert context.key_sums, name
+        assert context.prepared_sums == (name == "plain"), name
 
 
 def test_the_workspace_holds_vectors_in_pieces() -> None:
