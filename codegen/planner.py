@@ -208,7 +208,8 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask reach
+    anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
+    reach zero
     shrunk walked count_at entries member minus_h node_there position rows_again start_position
     state_row tile_at tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell

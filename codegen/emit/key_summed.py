@@ -33,10 +33,7 @@ def emit_summed_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     w, context = Writer(context.reserved), nodes_on_rows(context)
     tiles = (MultiplyingTiles if context.prepared_sums else SumTiles)(context, w)
     open_kernel(tiles, lambda: None, pdl=pdl)
-    if context.prepared_sums:
-        with w.block("if tl.max(tl.where(far, 1, 0), axis=0) != 0:"):
-            take_walked(tiles)
-    else:
+    if not context.prepared_sums:
         find_far(tiles)
         with w.block("if leaving != 0:"):
             walk_far(tiles)
@@ -58,17 +55,19 @@ class MultiplyingTiles(SumTiles):
 
     def decay_rows(self, b: int) -> list[str]:
         """Products of vectors with the decays of their paths, and rows of what had no need of
-        decays."""
+        decays. What walks have left is taken before any row scalar takes registers."""
         w, sized = self.writer, ["gates_size"] if is_sized(self.context.plan) else []
         w.section("vectors with the decays of their paths inside, and their products")
         place_folded(self.context, w)
         self.own = self.own_names()
         self.multiply()
+        w.let("far", f"{self.walk_plane('far', b)} != 0.0")
+        with w.block("if tl.max(tl.where(far, 1, 0), axis=0) != 0:"):
+            take_walked(self)
         for number, name in enumerate(self.own.values()):
             w.let(name, self.walk_plane(f"own_{number}", b))
         for name in sized:
             w.let(name, self.walk_plane(name, b))
-        w.let("far", f"{self.walk_plane('far', b)} != 0.0")
         return sized
 
 

@@ -258,6 +258,8 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
             ("reach, entry", "largest |c| and largest entry of a node's vectors"),
             ("far", "nodes on whose path one of these leaves its bounds: they walk"),
             ("anchored", "what takes the anchor out again: one for nodes that walk"),
+            ("rate", "by what to multiply the rest of a log-decay, in base 2"),
+            ("own_x", "products of vectors of the same node, between which no decays lie"),
         ]
     text = "\n".join(kernel.text for kernel in kernels)
     return [entry for entry in entries if _occurs(entry[0], text)]
