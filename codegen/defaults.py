@@ -42,7 +42,8 @@ def default_schedule(
     fewer nodes take split launches. More than 32 nodes stand on rows, so that outputs
     lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
-    summed where a block of 64 nodes has registers for it and requests are many, else walked. Tiles
+    summed where a block of 64 nodes has registers for it and requests are many, else walked, in
+    one joined launch where few requests of one pair per token are. Tiles
     of a second output need more registers, those of a third would spill under any cap. Several
     steps per token of deep trees are solved level by level: sweeps would overflow. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
@@ -90,10 +91,22 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
         return None
     if not _has_few_products(plan):
         return None
-    sums = replace(schedule, path_sum="dot", factor_warps=4)
+    gates = "prepare" if plan.mixed else "inline"
+    sums = replace(schedule, path_sum="dot", factor_warps=4, gates=gates)
     if schedule.b_v < 64:
         return sums
-    return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)))
+    return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
+
+
+def joined_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+    """The same in one launch whose programs take as many value columns as they have registers for:
+    where the solve of 64 nodes is what all wait for, and there are few products to keep."""
+    if schedule.fusion != "split" or schedule.node_block < 64 or plan.mixed or not plan.pairs:
+        return None
+    if not _has_few_products(plan):
+        return None
+    b_k, b_v = min(64, padded(shapes.d_k)), min(128, padded(shapes.d_v))
+    return replace(schedule, fusion="joined", b_k=b_k, b_v=b_v, warps=8, factor_warps=4)
 
 
 def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
@@ -195,7 +208,8 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     )  # fmt: skip
     single = single_inverse(plan)
     if shapes.max_nodes <= 64 and single:
-        return (many and key_sums(split, plan, shapes)) or split
+        other = key_sums if many else joined_walks
+        return other(split, plan, shapes) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
     small_blocks = not single and plan.entangled is None

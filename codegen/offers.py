@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boleir.codegen.defaults import default_schedule, key_loop, key_sums
+from boleir.codegen.defaults import FEW_REQUESTS, default_schedule, key_loop
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import InvalidSchedule, Schedule
@@ -32,5 +32,5 @@ def offered_schedules(plan: Plan, shapes: Shapes, batch: int = 1) -> list[Schedu
         ahead = key_loop(base, plan, shapes, 4) if base.orientation == "nodes" else None
         found = (ahead, head_groups(base, plan, shapes))
         return [schedule for schedule in found if schedule is not None]
-    sums = key_sums(base, plan, shapes)
-    return [sums] if sums is not None and sums != base else []
+    many = default_schedule(plan, shapes, FEW_REQUESTS + 1)
+    return [many] if many.path_sum == "dot" and many != base else []

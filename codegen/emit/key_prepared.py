@@ -13,14 +13,13 @@ from dataclasses import replace
 from boleir.codegen.emit.context import LARGEST, Context
 from boleir.codegen.emit.key_far import find_far, walk_far
 from boleir.codegen.emit.key_steps import SUMS
-from boleir.codegen.emit.key_sums import LARGEST_SQUARE, SumTiles
-from boleir.codegen.emit.key_vectors import decay_vectors, key_sums_of, multiplied
+from boleir.codegen.emit.key_sums import SumTiles
+from boleir.codegen.emit.key_vectors import decay_vectors, key_sums_of
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.naming import stem
 from boleir.codegen.plan import Scalar
-from boleir.ir import Dot, Expr, Input, Kind, walk
+from boleir.ir import Input, Kind, walk
 
 REGISTERS = 128
 """Registers per thread: four programs of four warps share a multiprocessor, so that those of 16
@@ -55,57 +54,29 @@ def emit_prepared_sums(context: Context, *, pdl: bool) -> EmittedKernel:
     )
 
 
-def square(vector: Expr) -> Expr:
-    """The sum of its squares."""
-    return Dot(Kind.HEAD, vector, vector)
-
-
 class PreparedSums(SumTiles):
     """Tiles of such a program, which nothing has been prepared for."""
 
     def __init__(self, context: Context, writer: Writer) -> None:
         super().__init__(context, writer)
         self.rows_ready = False
-        self.totals: dict[Expr, str] = {}
-        """Names of sums over all key channels."""
 
     def emit(self) -> None:
         """Sums, row scalars, then walks of the nodes whose sums leave their bounds."""
-        w, plan = self.writer, self.context.plan
+        plan = self.context.plan
         self.ancestors(0, 0)
         self.prefetch(frozenset({Kind.HEAD}))
-        summed = {s: key_sums_of(s.expr) for s in plan.scalars}
-        self._store_scalars([scalar for scalar, totals in summed.items() if not totals])
-        for total in dict.fromkeys(total for totals in summed.values() for total in totals):
-            self.totals[total] = w.let(w.fresh(stem(total)), "tl.zeros([NODE_BLOCK], tl.float32)")
+        plain = [scalar for scalar in plan.scalars if not key_sums_of(scalar.expr)]
+        self._store_scalars(plain)
+        self.begin_totals(0)
         sized = self.begin_sums()
         with self.steps(SUMS, self.sums_width):
             self.load_keys(SUMS)
-            for total, name in self.totals.items():
-                w.let(name, f"{name} + {self._of_step(total)}")
             self.sums(SUMS)
             self.leave_sums()
         self.forget_ancestors()
-        self._store_scalars([scalar for scalar, totals in summed.items() if totals])
+        self._store_scalars([scalar for scalar in plan.scalars if scalar not in plain])
         self._leave_walks(sized)
-
-    def bounded(self) -> tuple[Expr, ...]:
-        """Those vectors whose squares are not summed up anyway."""
-        return tuple(x for x in multiplied(self.context.plan) if square(x) not in self.totals)
-
-    def leaving(self) -> list[str]:
-        """The same, from sums of squares where they are there."""
-        squares = [self.totals.get(square(x)) for x in multiplied(self.context.plan)]
-        return [*super().leaving(), *(f"({x} > {LARGEST_SQUARE})" for x in squares if x)]
-
-    def _head(self, expr: Expr, b: int) -> str:
-        """The same; sums over key channels are there already."""
-        return self.totals.get(expr) or super()._head(expr, b)
-
-    def _of_step(self, total: Expr) -> str:
-        """What a step adds to a sum over key channels."""
-        factors = total.children if isinstance(total, Dot) else (total.children[0],)
-        return f"tl.sum({' * '.join(self.key(x, 0, SUMS) for x in factors)}, axis=1)"
 
     def _store_scalars(self, scalars: list[Scalar]) -> None:
         """Some of the row scalars, as the factors kernel looks for them."""

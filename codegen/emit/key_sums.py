@@ -31,6 +31,7 @@ from boleir.codegen.emit.key_vectors import (
     by_logarithm,
     decay_vectors,
     is_sized,
+    key_sums_of,
     multiplied,
     own_products,
     plane_mask,
@@ -42,7 +43,7 @@ from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import Writer
-from boleir.codegen.naming import leaf
+from boleir.codegen.naming import leaf, stem
 from boleir.codegen.rewrite import (
     constant_value,
     head_factors,
@@ -50,7 +51,7 @@ from boleir.codegen.rewrite import (
     sign,
     split_scale,
 )
-from boleir.ir import Expr, Input, Kind, Per, walk
+from boleir.ir import Dot, Expr, Input, Kind, Per, walk
 
 ANCHOR, REACH = 52, "64.0"
 """c + ANCHOR stays within +-REACH: c between -116 and 12, rounded to 2^-19."""
@@ -65,6 +66,11 @@ GREATEST_GROWTH = "120.0"
 """Bound of a finite log-decay: sums of such decays over the channels are finite."""
 
 
+def square(vector: Expr) -> Expr:
+    """The sum of its squares."""
+    return Dot(Kind.HEAD, vector, vector)
+
+
 class SumTiles(StepTiles):
     """Tiles of the program of one head that multiplies vectors with the decays of their paths."""
 
@@ -77,6 +83,8 @@ class SumTiles(StepTiles):
         self.products = Products(self)
         self.rate = ""
         """By what to multiply the rest of a log-decay, in base 2; text."""
+        self.totals: dict[Expr, str] = {}
+        """Names of sums over all key channels that steps add up, for row scalars."""
         self.own: dict[tuple[Reader, Expr], str] = {}
         """Names of the products of queries with vectors that the same node writes: no decays lie
         between them, so that they need no pieces; where all else has decayed, they alone are
@@ -84,7 +92,9 @@ class SumTiles(StepTiles):
 
     def leaving(self) -> list[str]:
         """Tests of whether the sums or the vectors of a node leave their bounds."""
-        return [f"(reach > {REACH})", *([f"(entry > {LARGEST_ENTRY})"] if self.bounded() else [])]
+        tests = [f"(reach > {REACH})", *([f"(entry > {LARGEST_ENTRY})"] if self.bounded() else [])]
+        squares = [self.totals.get(square(x)) for x in multiplied(self.context.plan)]
+        return [*tests, *(f"({name} > {LARGEST_SQUARE})" for name in squares if name)]
 
     # -- decays and what they stand in ------------------------------------------------------------
 
@@ -117,6 +127,8 @@ class SumTiles(StepTiles):
             "decays of whole paths: sums of log-decays, products of vectors with those inside"
         )
         place_folded(self.context, w)
+        if not self.rows_ready:
+            self.begin_totals(b)
         rows = self.begin_sums()
         if self.together:
             self.products.begin()
@@ -200,6 +212,7 @@ class SumTiles(StepTiles):
         bounds, and what takes no decays."""
         w, plan = self.writer, self.context.plan
         assert plan.key_log_decay is not None
+        self._add_totals(chunk)
         self._own_products(chunk)
         self._largest(chunk)
         w.origin("log-decay g", place(plan.key_decay, plan.form.decay))
@@ -222,8 +235,27 @@ class SumTiles(StepTiles):
         w.let("reach", "tl.maximum(reach, tl.max(tl.abs(c), axis=1))")
 
     def bounded(self) -> tuple[Expr, ...]:
-        """Vectors whose largest entry has to be looked for."""
-        return multiplied(self.context.plan)
+        """Vectors whose largest entry has to be looked for: those whose squares nobody adds up."""
+        return tuple(x for x in multiplied(self.context.plan) if square(x) not in self.totals)
+
+    def begin_totals(self, b: int) -> None:
+        """Sums over key channels that row scalars still need: steps load these vectors anyway."""
+        w = self.writer
+        later = [x for x in self.context.plan.scalars if ("scalar", x.expr.key, b) not in self.memo]
+        for total in (x for scalar in later for x in key_sums_of(scalar.expr)):
+            if total not in self.totals:
+                name = w.fresh(stem(total))
+                self.totals[total] = w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
+
+    def _add_totals(self, chunk: int) -> None:
+        for total, name in self.totals.items():
+            factors = total.children if isinstance(total, Dot) else (total.children[0],)
+            some = " * ".join(self.key(x, 0, chunk) for x in factors)
+            self.writer.let(name, f"{name} + tl.sum({some}, axis=1)")
+
+    def _head(self, expr: Expr, b: int) -> str:
+        """The same; sums over key channels are there already."""
+        return self.totals.get(expr) or super()._head(expr, b)
 
     def _largest(self, chunk: int) -> None:
         if not self.bounded():

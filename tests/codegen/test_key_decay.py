@@ -131,9 +131,22 @@ def made(name: str, nodes: int = 16, **options: Any) -> Lowered:
 
 
 def test_the_default_is_the_split_schedule() -> None:
-    for nodes in (4, 17, 64):
-        for batch in (1, 16):
-            assert made("kda", nodes, batch=batch).schedule.fusion == "split"
+    """But for few requests of as many nodes as a block has, where one pair is solved for."""
+    for name in ("kda", "gla", "rwkv7"):
+        for nodes in (4, 17, 64):
+            for batch in (1, 16):
+                joined = (name, nodes, batch) == ("kda", 64, 1)
+                fusion = made(name, nodes, batch=batch).schedule.fusion
+                assert fusion == ("joined" if joined else "split"), (name, nodes, batch)
+
+
+def test_sums_compute_their_gates_themselves() -> None:
+    """With a kernel before them for that they took longer on an H200."""
+    many = lower(boleir.load("kda"), Shapes(4, 4, 128, 128, 64, 8), batch=16)
+    assert many.context.key_sums and not many.context.prepared_sums
+    assert [kernel.name for kernel in many.kernels] == ["factors", "values", "commit"]
+    factors = many.kernels[0].text
+    assert factors.count("tl.load(q_rows") <= 3 and "tl.zeros([NODE_BLOCK]" in factors
 
 
 def test_other_schedules_are_refused_with_a_reason() -> None:

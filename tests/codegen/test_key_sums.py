@@ -229,8 +229,8 @@ def test_tuners_try_sums_where_registers_allow() -> None:
         assert all(one.context.key_sums for one in made) or name == "gdn"  # which loops over keys
 
 
-def test_the_default_spills_nothing(pool: CompilePool) -> None:
-    """Two programs of a head's factors share a multiprocessor, and three value tiles."""
+def test_the_default_spills_next_to_nothing(pool: CompilePool) -> None:
+    """Two programs of a head's factors share a multiprocessor, and four value tiles."""
     kda, shapes = boleir.load("kda"), Shapes(16, 32, 128, 128, 64, 8)
     plan = make_plan(derive(kda).normal, 128, 128, 16, 32)
     schedule = default_schedule(plan, shapes, 16)
@@ -238,5 +238,5 @@ def test_the_default_spills_nothing(pool: CompilePool) -> None:
     for spec in made.specs():
         if spec.name in ("factors", "values"):
             found = pool.compile(Job(made.text, spec, target("sm_90")))
-            assert not found.spills, spec.name
-            assert spec.name == "factors" or (found.registers or 0) <= 168
+            assert (found.spills or 0) <= (0 if spec.name == "factors" else 48), spec.name
+            assert spec.name == "factors" or (found.registers or 0) <= 128

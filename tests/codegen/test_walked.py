@@ -147,7 +147,8 @@ def test_the_default_is_walked_where_no_inverse_is_shared(nodes: int) -> None:
             shared = name == "lasting_steps" and nodes <= 64
             fusion = made(name, nodes, batch=batch).schedule.fusion
             assert fusion == ("split" if shared else "walked"), name
-    assert made("kda", nodes).schedule.fusion == ("split" if nodes <= 64 else "walked")
+    many = made("kda", nodes, batch=16).schedule
+    assert many.fusion == ("split" if nodes <= 64 else "walked")
 
 
 def test_entangled_scalars_have_one_block() -> None:

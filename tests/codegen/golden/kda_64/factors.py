@@ -1,11 +1,9 @@
 @triton.jit
 def factors(
-    cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, dt_bias, rows, capacity,
-    decayed, products, depths, folded,
+    program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, dt_bias, rows,
+    capacity, decayed, products, depths, folded, signals,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
-    tl.extra.cuda.gdc_wait()
-    program = tl.program_id(0)
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS
     key_head = head
@@ -13,13 +11,9 @@ def factors(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     key_c0 = tl.arange(0, B_K)
-    key_c1 = 32 + tl.arange(0, B_K)
-    key_c2 = 64 + tl.arange(0, B_K)
-    key_c3 = 96 + tl.arange(0, B_K)
+    key_c1 = 64 + tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
-    # after the wait: a value program that runs knows that all before this is done
-    tl.extra.cuda.gdc_launch_dependents()
     word = tl.load(ancestors + first + node, mask=inside, other=0)
     A_log_head = tl.load(A_log + head)
     b_rows = b + first * b_stride + head
@@ -29,20 +23,14 @@ def factors(
     q_step = q_stride.to(tl.int32)
     q_tile_c0 = tl.load(q_rows + (node * q_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
     q_tile_c1 = tl.load(q_rows + (node * q_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
-    q_tile_c2 = tl.load(q_rows + (node * q_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
-    q_tile_c3 = tl.load(q_rows + (node * q_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
     k_rows = k + first * k_stride + key_head * D_K
     k_step = k_stride.to(tl.int32)
     k_tile_c0 = tl.load(k_rows + (node * k_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
     k_tile_c1 = tl.load(k_rows + (node * k_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
-    k_tile_c2 = tl.load(k_rows + (node * k_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
-    k_tile_c3 = tl.load(k_rows + (node * k_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
     f_rows = f + first * f_stride + key_head * D_K
     f_step = f_stride.to(tl.int32)
     f_tile_c0 = tl.load(f_rows + (node * f_step)[:, None] + key_c0[None, :], mask=inside[:, None], other=0.0)
     f_tile_c1 = tl.load(f_rows + (node * f_step)[:, None] + key_c1[None, :], mask=inside[:, None], other=0.0)
-    f_tile_c2 = tl.load(f_rows + (node * f_step)[:, None] + key_c2[None, :], mask=inside[:, None], other=0.0)
-    f_tile_c3 = tl.load(f_rows + (node * f_step)[:, None] + key_c3[None, :], mask=inside[:, None], other=0.0)
     # exp_A_log: kda.bole:11
     exp_A_log = tl.where(inside, tl.exp(A_log_head), 0.0)
     # beta: kda.bole:12
@@ -50,26 +38,17 @@ def factors(
     # norm_k: kda.bole:10
     k_f32_c0 = k_tile_c0.to(tl.float32)
     k_f32_c1 = k_tile_c1.to(tl.float32)
-    k_f32_c2 = k_tile_c2.to(tl.float32)
-    k_f32_c3 = k_tile_c3.to(tl.float32)
-    square_k = (tl.sum(k_f32_c0 * k_f32_c0, axis=1) + tl.sum(k_f32_c1 * k_f32_c1, axis=1)
-        + tl.sum(k_f32_c2 * k_f32_c2, axis=1) + tl.sum(k_f32_c3 * k_f32_c3, axis=1))
+    square_k = tl.sum(k_f32_c0 * k_f32_c0, axis=1) + tl.sum(k_f32_c1 * k_f32_c1, axis=1)
     norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
     # norm_q: kda.bole:9
     q_f32_c0 = q_tile_c0.to(tl.float32)
     q_f32_c1 = q_tile_c1.to(tl.float32)
-    q_f32_c2 = q_tile_c2.to(tl.float32)
-    q_f32_c3 = q_tile_c3.to(tl.float32)
-    square_q = (tl.sum(q_f32_c0 * q_f32_c0, axis=1) + tl.sum(q_f32_c1 * q_f32_c1, axis=1)
-        + tl.sum(q_f32_c2 * q_f32_c2, axis=1) + tl.sum(q_f32_c3 * q_f32_c3, axis=1))
+    square_q = tl.sum(q_f32_c0 * q_f32_c0, axis=1) + tl.sum(q_f32_c1 * q_f32_c1, axis=1)
     norm_q = tl.where(inside, tl.rsqrt(square_q + 1e-06), 0.0)
     # guard_f: kda.bole:8
     f_f32_c0 = f_tile_c0.to(tl.float32)
     f_f32_c1 = f_tile_c1.to(tl.float32)
-    f_f32_c2 = f_tile_c2.to(tl.float32)
-    f_f32_c3 = f_tile_c3.to(tl.float32)
-    guard_f = tl.where(inside, tl.sum(f_f32_c0 * f_f32_c0, axis=1) + tl.sum(f_f32_c1 * f_f32_c1, axis=1)
-        + tl.sum(f_f32_c2 * f_f32_c2, axis=1) + tl.sum(f_f32_c3 * f_f32_c3, axis=1), 0.0)
+    guard_f = tl.where(inside, tl.sum(f_f32_c0 * f_f32_c0, axis=1) + tl.sum(f_f32_c1 * f_f32_c1, axis=1), 0.0)
     # decay: kda.bole:13
     dt_bias_head = tl.load(dt_bias + key_head * D_K + key_c0, mask=key_c0 < D_K, other=0.0)[None, :]
     scaled_dt_bias_c0 = dt_bias_head + f_f32_c0
@@ -101,38 +80,7 @@ def factors(
     scaled_g_c1 = -scaled_dt_bias_c1_3
     scaled_dt_bias_c1_4 = tl.exp(scaled_g_c1)
     gates_c1 = tl.where(inside[:, None], scaled_dt_bias_c1_4, 1.0)
-    dt_bias_head_3 = tl.load(dt_bias + key_head * D_K + key_c2, mask=key_c2 < D_K, other=0.0)[None, :]
-    scaled_dt_bias_c2 = dt_bias_head_3 + f_f32_c2
-    softplus_part_3 = tl.exp2(tl.abs(scaled_dt_bias_c2) * -1.4426950408889634)
-    scaled_dt_bias_c2_2 = (tl.maximum(scaled_dt_bias_c2, 0.0) + softplus_part_3
-        * (0.99999994 + softplus_part_3
-        * (-0.49999493 + softplus_part_3
-        * (0.33319086 + softplus_part_3
-        * (-0.24842922 + softplus_part_3
-        * (0.19105825 + softplus_part_3
-        * (-0.13662934 + softplus_part_3
-        * (0.07822299 + softplus_part_3 * (-0.029503778 + softplus_part_3 * 0.0052324063)))))))))
-    scaled_dt_bias_c2_3 = exp_A_log[:, None] * scaled_dt_bias_c2_2
-    scaled_g_c2 = -scaled_dt_bias_c2_3
-    scaled_dt_bias_c2_4 = tl.exp(scaled_g_c2)
-    gates_c2 = tl.where(inside[:, None], scaled_dt_bias_c2_4, 1.0)
-    dt_bias_head_4 = tl.load(dt_bias + key_head * D_K + key_c3, mask=key_c3 < D_K, other=0.0)[None, :]
-    scaled_dt_bias_c3 = dt_bias_head_4 + f_f32_c3
-    softplus_part_4 = tl.exp2(tl.abs(scaled_dt_bias_c3) * -1.4426950408889634)
-    scaled_dt_bias_c3_2 = (tl.maximum(scaled_dt_bias_c3, 0.0) + softplus_part_4
-        * (0.99999994 + softplus_part_4
-        * (-0.49999493 + softplus_part_4
-        * (0.33319086 + softplus_part_4
-        * (-0.24842922 + softplus_part_4
-        * (0.19105825 + softplus_part_4
-        * (-0.13662934 + softplus_part_4
-        * (0.07822299 + softplus_part_4 * (-0.029503778 + softplus_part_4 * 0.0052324063)))))))))
-    scaled_dt_bias_c3_3 = exp_A_log[:, None] * scaled_dt_bias_c3_2
-    scaled_g_c3 = -scaled_dt_bias_c3_3
-    scaled_dt_bias_c3_4 = tl.exp(scaled_g_c3)
-    gates_c3 = tl.where(inside[:, None], scaled_dt_bias_c3_4, 1.0)
-    gates_size = (tl.sum(tl.abs(gates_c0), axis=1) + tl.sum(tl.abs(gates_c1), axis=1)
-        + tl.sum(tl.abs(gates_c2), axis=1) + tl.sum(tl.abs(gates_c3), axis=1))
+    gates_size = tl.sum(tl.abs(gates_c0), axis=1) + tl.sum(tl.abs(gates_c1), axis=1)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(exp_A_log) < 3.0e38) & (tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
         & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_f) < 3.0e38) & (tl.abs(gates_size) < 3.0e38))
@@ -159,10 +107,6 @@ def factors(
         tl.where(finite[:, None], gates_c0, 1.0), mask=inside[:, None])
     tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c1[None, :],
         tl.where(finite[:, None], gates_c1, 1.0), mask=inside[:, None])
-    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c2[None, :],
-        tl.where(finite[:, None], gates_c2, 1.0), mask=inside[:, None])
-    tl.store(decayed_2_rows + (node * D_K)[:, None] + key_c3[None, :],
-        tl.where(finite[:, None], gates_c3, 1.0), mask=inside[:, None])
     # rows that other threads have stored are read below
     tl.debug_barrier()
 
@@ -271,5 +215,9 @@ def factors(
     fold_lo = (fold - fold_top).to(tl.bfloat16)
     tl.store(place + cell, fold_hi)
     tl.store(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell, fold_lo)
+
+    # all threads have stored: let the value programs of the head go on
+    tl.debug_barrier()
+    tl.atomic_add(signals + program * (1 + VALUE_TILES), 1, sem="release")
 
 

@@ -60,11 +60,10 @@ Closed form
       channel gate on the written side: the gate stays inside the scalar products
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=split solver=inverse b_k=32 gates=inline factor_warps=8
+Schedule: fusion=joined solver=inverse b_v=128 b_k=64 gates=inline warps=8
 
 Kernels
-    factors: Once per head: the system of the tree, solved and folded into the readout.
-    values: One value tile per program: the state read once, times the folded factors.
+    verify: Factors of the heads by the first programs; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -86,6 +85,7 @@ Names and shapes (N nodes of all requests, B requests)
     decayed        fp32 [3, 32, capacity, 128]: k times the decays of its path, q times the decays of its
                    path, decay
     products       fp32 [2, 32, capacity, 64]: k with k, q with k
+    signals        int32 [B, 32, 2]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
     g              log-decay of the node, in base 2
@@ -111,9 +111,9 @@ NODE_BLOCK = tl.constexpr(64)
 VALUE_HEADS = tl.constexpr(32)
 D_K = tl.constexpr(128)
 D_V = tl.constexpr(128)
-B_K = tl.constexpr(32)
-B_V = tl.constexpr(64)
-VALUE_TILES = tl.constexpr(2)
+B_K = tl.constexpr(64)
+B_V = tl.constexpr(128)
+VALUE_TILES = tl.constexpr(1)
 COLUMNS = tl.constexpr(64)
 
 

@@ -1,10 +1,9 @@
 @triton.jit
 def values(
-    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded, ancestors, out,
-    out_stride,
+    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded,
+    ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
-    program = tl.program_id(0)
     value_tile = program % VALUE_TILES
     head = program // VALUE_TILES % VALUE_HEADS
     request = program // (VALUE_TILES * VALUE_HEADS)
@@ -12,11 +11,11 @@ def values(
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
+    signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
+    launch = tl.load(signals_head + 1 + value_tile) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
     key_c0 = tl.arange(0, B_K)
-    key_c1 = 32 + tl.arange(0, B_K)
-    key_c2 = 64 + tl.arange(0, B_K)
-    key_c3 = 96 + tl.arange(0, B_K)
+    key_c1 = 64 + tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
     slot = tl.load(slots + request)
@@ -26,8 +25,6 @@ def values(
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile_c0 = tl.load(state_rows + key_c0[None, :], eviction_policy="evict_first")
     state_tile_c1 = tl.load(state_rows + key_c1[None, :], eviction_policy="evict_first")
-    state_tile_c2 = tl.load(state_rows + key_c2[None, :], eviction_policy="evict_first")
-    state_tile_c3 = tl.load(state_rows + key_c3[None, :], eviction_policy="evict_first")
     state_tile_c0_top = ((state_tile_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_c0_hi = state_tile_c0_top.to(tl.bfloat16)
@@ -36,17 +33,11 @@ def values(
         bitcast=True)
     state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
     state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
-    state_tile_c2_top = ((state_tile_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    state_tile_c2_hi = state_tile_c2_top.to(tl.bfloat16)
-    state_tile_c2_lo = (state_tile_c2 - state_tile_c2_top).to(tl.bfloat16)
-    state_tile_c3_top = ((state_tile_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    state_tile_c3_hi = state_tile_c3_top.to(tl.bfloat16)
-    state_tile_c3_lo = (state_tile_c3 - state_tile_c3_top).to(tl.bfloat16)
 
-    # what follows reads results of the factors kernel
-    tl.extra.cuda.gdc_wait()
+    # what follows reads results of the factors of this head
+    while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
+        pass
+    tl.store(signals_head + 1 + value_tile, launch)
 
     # products of the committed state with what has decayed along the paths
     decayed_0_rows = decayed + (head * capacity + first) * D_K
@@ -68,24 +59,6 @@ def values(
     state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), state_dot_k)
     state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), state_dot_k)
     state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), state_dot_k)
-    k_decayed_c2 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
-        other=0.0)
-    k_decayed_c2_top = ((k_decayed_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    k_decayed_c2_hi = k_decayed_c2_top.to(tl.bfloat16)
-    k_decayed_c2_lo = (k_decayed_c2 - k_decayed_c2_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c2_lo, tl.trans(k_decayed_c2_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c2_hi, tl.trans(k_decayed_c2_hi), state_dot_k)
-    k_decayed_c3 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
-        other=0.0)
-    k_decayed_c3_top = ((k_decayed_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    k_decayed_c3_hi = k_decayed_c3_top.to(tl.bfloat16)
-    k_decayed_c3_lo = (k_decayed_c3 - k_decayed_c3_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c3_lo, tl.trans(k_decayed_c3_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c3_hi, tl.trans(k_decayed_c3_hi), state_dot_k)
     decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
     q_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
         other=0.0)
@@ -105,24 +78,6 @@ def values(
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
-    q_decayed_c2 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c2[None, :], mask=inside[:, None],
-        other=0.0)
-    q_decayed_c2_top = ((q_decayed_c2.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    q_decayed_c2_hi = q_decayed_c2_top.to(tl.bfloat16)
-    q_decayed_c2_lo = (q_decayed_c2 - q_decayed_c2_top).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c2_lo, tl.trans(q_decayed_c2_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c2_hi, tl.trans(q_decayed_c2_hi), state_dot_q)
-    q_decayed_c3 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c3[None, :], mask=inside[:, None],
-        other=0.0)
-    q_decayed_c3_top = ((q_decayed_c3.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    q_decayed_c3_hi = q_decayed_c3_top.to(tl.bfloat16)
-    q_decayed_c3_lo = (q_decayed_c3 - q_decayed_c3_top).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c3_lo, tl.trans(q_decayed_c3_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c3_hi, tl.trans(q_decayed_c3_hi), state_dot_q)
     out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
