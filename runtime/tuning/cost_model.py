@@ -38,29 +38,29 @@ from boleir.runtime.tuning.work import Work, works
 class Constants:
     """Microseconds and rates of the H200; found by the fit described above."""
 
-    start: float = 0.297
+    start: float = 0.04
     """Microseconds from one kernel's end until a program of the next has its first data."""
-    bandwidth: float = 3.15e6
+    bandwidth: float = 2.62e6
     """Bytes per microsecond of the whole GPU."""
-    warp_read: float = 8.17e3
+    warp_read: float = 4.99e3
     """Bytes per microsecond that the loads of one warp reach."""
-    warp_rate: float = 0.395e6
+    warp_rate: float = 0.422e6
     """Operations per microsecond of one warp alone."""
-    sm_rate: float = 4.5e6
+    sm_rate: float = 47e6
     """Operations per microsecond of one multiprocessor."""
-    step: float = 0.497
+    step: float = 0.779
     """Microseconds that a product waits for the one before it."""
-    gate: float = 1.56
+    gate: float = 0.445
     """Microseconds for the row scalars of 64 nodes inside a kernel."""
-    chunk: float = 2.98
+    chunk: float = 3.33
     """Microseconds that each further piece of the keys is waited for."""
-    spill: float = 4.1
+    spill: float = 8.47
     """Exponent of (registers wanted / registers there)."""
-    greed: float = 1.94
+    greed: float = 2.36
     """Registers the assembler takes where nothing stops it, relative to the estimate."""
-    idle: float = 0.792
+    idle: float = 1.11
     """Exponent of (warps / warps with sixteen rows): what the others cost."""
-    overlap: float = 13.2
+    overlap: float = 60.7
     """Microseconds that the value tiles begin before the factors are there."""
 
 

@@ -18,7 +18,7 @@ from boleir.codegen.targets import Target
 from boleir.runtime.tuning.choice import complexity
 from boleir.runtime.tuning.cost_model import KernelTimes, Prediction, predict
 
-UNSEEN = ("prefetch", "path_sum", "factor_registers", "order", "persistent")
+UNSEEN = ("prefetch", "factor_registers", "order", "persistent")
 """Fields that no count of work depends on."""
 
 _seen = attrgetter(*(f.name for f in fields(Schedule) if f.name not in UNSEEN))

@@ -199,13 +199,32 @@ ELEMENTWISE = 6.0
 
 def _walk(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float, int]:
     """Operations of the walks of one block as those of a product, bytes they gather, and steps that
-    wait for each other."""
+    wait for each other; of sums of decays and products with them where these take their place."""
     written = len(plan.pairs) + len(plan.writes)
+    if schedule.folds and schedule.path_sum == "dot":
+        return _sums(schedule, plan, shapes)
     steps = shapes.max_depth + 1
     entries = schedule.node_block * shapes.d_k * steps
     readers = len(plan.pairs) + len(plan.readouts)
     operations = ELEMENTWISE * entries * (2 + written * (1 + 2 * readers))
     return operations, entries * (4.0 + 4 * written), steps
+
+
+def _sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float, int]:
+    """The same for decays as differences of sums: three products with the ancestor mask, six for
+    each pair of vectors in three pieces, and what takes vectors apart."""
+    n, written = schedule.node_block, len(plan.pairs) + len(plan.writes)
+    readers = len(plan.pairs) + len(plan.readouts)
+    entries = n * shapes.d_k
+    products = 2.0 * n * entries * (3 + SIX * written * readers)
+    operations = products + ELEMENTWISE * entries * (PIECING * (written + readers) + DECAYING)
+    return operations, entries * 4.0, 3
+
+
+SIX = 6
+"""Products that one of operands in three pieces each takes."""
+PIECING, DECAYING = 8, 24
+"""Operations on single numbers that take a vector apart, and that make a decay of an input."""
 
 
 def _walked(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> list[Work]:
