@@ -60,6 +60,8 @@ class Constants:
     """Registers the assembler takes where nothing stops it, relative to the estimate."""
     idle: float = 1.11
     """Exponent of (warps / warps with sixteen rows): what the others cost."""
+    crowd: float = 0.0563
+    """The same exponent for what a step costs more with them."""
     overlap: float = 60.7
     """Microseconds that the value tiles begin before the factors are there."""
 
@@ -134,7 +136,7 @@ def kernel_us(work: Work, target: Target, constants: Constants = H200) -> tuple[
         constants.start
         + constants.gate * work.gated / 64
         + constants.chunk * (work.chunks - 1)
-        + work.steps * constants.step
+        + work.steps * constants.step * (work.warps / useful) ** constants.crowd
         + work.read / (constants.warp_read * work.warps)
         + waste * work.operations / (constants.warp_rate * rate * work.warps)
     )

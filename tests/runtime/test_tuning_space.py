@@ -137,7 +137,7 @@ def test_decays_per_channel_have_a_space_and_a_model(nodes: int) -> None:
     assert fusions == ({"split", "joined", "walked"} if nodes <= 64 else {"walked"})
     found = predict(schedule, space.plan, space.shapes, SM_90, 16)
     kernels = (
-        ["prepare", "factors", "values"]
+        ["factors", "values"]
         if nodes <= 64
         else ["prepare", "decays", "factors", "verify"]
     )
