@@ -246,6 +246,7 @@ class SumTiles(StepTiles):
             if total not in self.totals:
                 name = w.fresh(stem(total))
                 self.totals[total] = w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
+                self.memo["head", total.key, b] = name
 
     def _add_totals(self, chunk: int) -> None:
         for total, name in self.totals.items():

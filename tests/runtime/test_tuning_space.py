@@ -136,11 +136,7 @@ def test_decays_per_channel_have_a_space_and_a_model(nodes: int) -> None:
     fusions = {point.fusion for point in islice(space, 0, 80000, 23)}
     assert fusions == ({"split", "joined", "walked"} if nodes <= 64 else {"walked"})
     found = predict(schedule, space.plan, space.shapes, SM_90, 16)
-    kernels = (
-        ["factors", "values"]
-        if nodes <= 64
-        else ["prepare", "decays", "factors", "verify"]
-    )
+    kernels = ["factors", "values"] if nodes <= 64 else ["prepare", "decays", "factors", "verify"]
     assert list(found.kernels) == kernels
     assert all(us > 0 for us in found.kernels.values())
     one = predict(schedule, space.plan, space.shapes, SM_90, 1)
