@@ -12,7 +12,7 @@ from boleir.codegen.defaults import default_schedule
 from boleir.codegen.planner import make_plan
 from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
-from boleir.runtime.tuning import autotune
+from boleir.runtime.tuning import autotune, lookup
 from boleir.runtime.tuning.entry import NO_TUNING, Entry
 from boleir.runtime.tuning.exchange import add
 from boleir.runtime.tuning.lookup import tuned_schedule
@@ -55,7 +55,10 @@ def test_mode_tune_measures_what_no_tuning_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
-    assert any(shipped.key == key() for shipped in collections())
+    shipped = next(shipped for shipped in collections() if shipped.key == key())
+    assert asked(monkeypatch, store, "tune") == (shipped.chosen, [])
+    untuned = replace(TIMED, outcomes=(outcome(9.0, b_v=16, node_block=16),))
+    monkeypatch.setattr(lookup, "shipped_entry", lambda environment, of: untuned)
     assert asked(monkeypatch, store, "tune") == (TUNED.chosen, [key()])
     found, tuned = asked(monkeypatch, store, "load")
     assert found is not None and tuned == []
