@@ -6,19 +6,18 @@ memory and matrix units need for all programs together. The kernel of the value 
 while the factors are still computed. The model knows nothing of the instructions that are emitted;
 its order is what counts.
 
-The constants were fitted to measurements on an NVIDIA H200 (gated delta rule, 16/32 heads,
-128x128): 73 times of schedules of the last two revisions of `h200-schedules.json` (in
-`benchmarks/results`), and 147 candidates of four tunings (`h200-autotune.json`), joined schedules
-among them. Rank correlation with the measurements (Spearman), on the very data of the fit:
+The constants were fitted to measurements on an NVIDIA H200 (16/32 heads, 128x128): above all to the
+283 candidates of six tunings of the gated delta rule and of kda (`h200-autotune.json` in
+`benchmarks/results`), less to earlier kernels and to schedules chosen by hand. Rank correlation
+with the measurements (Spearman), on the very data of the fit:
 
     nodes, batch                  16, 1   64, 1   32, 16   64, 16
-    the last two revisions         0.70    0.61     0.63     0.91
-    all four revisions             0.68    0.19     0.73     0.57
-    candidates of tunings          0.67    0.54     0.67     0.61
+    candidates of tunings          0.85    0.86     0.03     0.76
+    the same, kda                          0.46              0.57
+    earlier kernels                0.72    0.35     0.62     0.82
 
 The best candidate, or one within 1 %, is among the ten that the model puts first. Times themselves
-are off by 10 % at one request and up to a factor of two at sixteen. Earlier revisions computed
-gates inside the kernels much more slowly, which no schedule shows.
+are off by up to a factor of two: the order is what was fitted.
 Other GPUs are scaled by multiprocessors, bandwidth and matrix throughput.
 """
 
