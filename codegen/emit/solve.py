@@ -23,7 +23,7 @@ class Solver:
         """Names of the unknowns of each pair, given right sides and tiles of -G by pair and
         pair."""
         sweeps, solver = sweeps_of_block(self.context, b), self.context.schedule.solver
-        if not sweeps or not minus_g:
+        if not minus_g or not (sweeps or (solver == "levels" and self._in_turn)):
             return right
         for pair in self.context.plan.pairs:
             if pair.gain is not None:
@@ -38,6 +38,11 @@ class Solver:
         unknown = self.context.block("u", b)
         known = self.system.pieces(right[0])
         return [self.system.apply(unknown, known, pieces, None)]
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether a token has several steps, each of which sees those before it."""
+        return self.context.plan.form.micro_steps > 1
 
     def _sweep(
         self, b: int, right: list[str], minus_g: dict[tuple[int, int], str], sweeps: int
@@ -80,7 +85,7 @@ class Solver:
         """Substitution, one level of the tree at a time, and the steps of a token one after the
         other: what is not known yet is zero, not what a series has come to so far."""
         w, c, t = self.writer, self.context, self.tiles
-        in_turn = c.plan.form.micro_steps > 1
+        in_turn = self._in_turn
         tiles = {at: self.system.pieces(tile) for at, tile in minus_g.items()}
         depth, node = c.block("depth", b), c.block("node", b)
         at = f"{w.arg('depths', '*i32')} + first + {node}"

@@ -109,3 +109,11 @@ def test_a_gain_per_channel_has_no_shared_inverse() -> None:
             Shapes(1, 1, 64, 64, 64, 7),
             schedule=Schedule(fusion="split", solver="inverse", b_k=64),
         )
+
+
+def test_levels_take_the_steps_of_a_token_where_no_node_has_an_ancestor() -> None:
+    """The second step of a token sees the first, whatever the tree is."""
+    schedule = Schedule(solver="levels", b_v=16, b_k=16, node_block=16)
+    made = lower(boleir.load("gated_delta_product"), Shapes(1, 2, 32, 32, 4, 0), schedule=schedule)
+    verify = next(kernel.text for kernel in made.kernels if kernel.name == "verify")
+    assert "u1_swept" in verify and "minus_g10" in verify
