@@ -96,7 +96,11 @@ def _host(reports: Reports) -> Iterable[Line]:
 
 
 def _waiting(reports: Reports) -> Iterable[Line]:
-    """Import, compilation and loading; what a tuning compiles is an estimate."""
+    """Import, compilation and loading, and tunings: measured ones, and estimates of what others
+    compile."""
+    for report in reports:
+        for name, tuning in report.get("tunings", {}).items():
+            yield line("autotune one shape", name, 60, tuning["seconds"], " s", "<=")
     found = next((report for report in reports if "import_seconds" in report), None)
     if found is None:
         yield line("import boleir", "", 0.3, None, " s", "<=")

@@ -98,6 +98,8 @@ def test_launches_host_time_and_waiting_are_judged() -> None:
     assert "| 3.5 s | no |" in line(text, "compile one variant", "1x16x5")
     assert "| 60 ms | no |" in line(text, "load a variant", "16x64x8")
     assert line(text, "autotune").endswith("22 s of compiling, estimated; timing not measured |  |")
+    tuned = {"tunings": {"gdn@1x16x5": {"seconds": 61.0}}}
+    assert "| 61 s | no |" in line(report.targets([tuned]), "autotune one shape", "gdn@1x16x5")
 
 
 def test_bytes_per_node_are_judged_for_both_commits() -> None:
