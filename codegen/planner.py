@@ -201,7 +201,7 @@ _RESERVED = frozenset(
     PASSING_CHANNELS PATH VALUE_HEADS VALUE_TILES tl triton accepted ancestors batch capacity
     conv_weight cu_nodes decayed depths folded mixed near out out_stride passing precise_exp
     products rows signals slots state state_stride table target_slots track_nodes track_slots
-    unknowns vectors window window_stride
+    unknowns vectors window window_stride one_system one_tile replay
     """.split()  # noqa: SIM905
 )
 """Names with a meaning of their own in emitted modules: inputs must not take them."""

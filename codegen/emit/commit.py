@@ -13,13 +13,14 @@ from itertools import pairwise
 
 from boleir.codegen.emit.commit_path import emit_nodes, emit_path, most_steps, picked
 from boleir.codegen.emit.commit_scalars import emit_scalars
-from boleir.codegen.emit.commit_step import Step
+from boleir.codegen.emit.commit_step import LOCALS, Step
 from boleir.codegen.emit.commit_table import pointer, table_columns
 from boleir.codegen.emit.commit_tile import Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.state import ONCE
+from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.ir import Kind
 
@@ -34,7 +35,7 @@ windows."""
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
-    w, tile = Writer(context.inputs), Tile(context)
+    w, tile = Writer((*context.inputs, *LOCALS)), Tile(context)
     made = _Commit(context, w, tile)
     made.emit()
     few = window_tiles(context) and tile.warps == 1 and made.vectors <= 2
@@ -97,9 +98,7 @@ class _Commit:
         """The tile goes to a slot of the pool."""
         w, c = self.writer, self.context
         pool, stride = pointer(c, w, "state", c.state_dtype), w.arg("state_stride", "i64")
-        state = self.step.state
-        state = f"({state})" if " " in state else state
-        rounded = f"{state}.to({pool}.dtype.element_ty)"
+        rounded = f"{bracket(self.step.state)}.to({pool}.dtype.element_ty)"
         at = f"{pool} + {slot}.to(tl.int64) * {stride} + cell"
         w.line(f"tl.store({at}, {rounded}{self.tile.mask()}, {ONCE})")
 

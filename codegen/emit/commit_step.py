@@ -22,6 +22,9 @@ ONE = "tl.full([], 1.0, tl.float32)"
 LEAST_OWED, MOST_OWED = 2.0**-16, 2.0**16
 """Where `owed` is outside of these, the tile takes it."""
 
+LOCALS = ("owed", "paid", "tile", "gate", "step", "row", "cell", "length", "nodes", "steps", "head")
+"""Variables of the walk: what a recurrence calls so has another name there."""
+
 
 class Step:
     """Emits the step of one token."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from boleir.codegen.emit.commit_scalars import step_expressions
-from boleir.codegen.emit.commit_step import Step
+from boleir.codegen.emit.commit_step import LOCALS, Step
 from boleir.codegen.emit.commit_tile import NAMES, Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.context import Context
@@ -118,7 +118,7 @@ class _RecordedToken(Token):
 def emit_replay(context: Context) -> EmittedKernel:
     """The function that walks recorded tokens with a tile of the state, all key channels of some
     value rows. It is called from kernels and returns the tile."""
-    w, tile = Writer(context.inputs), ReplayTile(context)
+    w, tile = Writer((*context.inputs, *LOCALS)), ReplayTile(context)
     w.let("tile", w.arg("state_tile", "tile"))
     w.let("value", w.arg("channels", "channels"))
     w.let("head", w.arg("value_head", "i32"))

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
+from boleir.codegen.emit.frame import DECODE
 from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
 from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough_inverse
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
@@ -33,10 +34,6 @@ from boleir.codegen.plan import Operand, Plan
 from boleir.codegen.schedule import loops_keys
 from boleir.codegen.topology_facts import sweeps_of_block
 from boleir.ir import Expr, Kind
-
-DECODE = """\
-head = program % VALUE_HEADS
-request = program // VALUE_HEADS"""
 
 
 def emit_factors(context: Context, *, pdl: bool) -> EmittedKernel:

@@ -13,6 +13,11 @@ from boleir.codegen.emit.text import bracket, conjunction
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.topology_facts import is_chain
 
+DECODE = """\
+head = program % VALUE_HEADS
+request = program // VALUE_HEADS"""
+"""Lines that find what a program of one head works on."""
+
 
 class Frame:
     """Emits what every verify kernel starts with; remembers in the writer what has been emitted."""

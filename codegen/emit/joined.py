@@ -23,8 +23,8 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per request and head, then one per value tile."""
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
-    factors = emit_head_factors(context, pdl=False)
-    values = emit_values(context, pdl=False)
+    factors = emit_head_factors(context, pdl=False).part("one_system")
+    values = emit_values(context, pdl=False).part("one_tile")
     w = Writer(context.reserved)
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from boleir.codegen.emit.context import LARGEST, Context
+from boleir.codegen.emit.frame import DECODE
 from boleir.codegen.emit.key_far import find_far, walk_far
 from boleir.codegen.emit.key_steps import SUMS
 from boleir.codegen.emit.key_sums import SumTiles
@@ -24,10 +25,6 @@ from boleir.ir import Input, Kind, walk
 REGISTERS = 128
 """Registers per thread: four programs of four warps share a multiprocessor, so that those of 16
 requests with 32 heads run at the same time."""
-
-DECODE = """\
-head = program % VALUE_HEADS
-request = program // VALUE_HEADS"""
 
 
 def emit_prepared_sums(context: Context, *, pdl: bool) -> EmittedKernel:

@@ -23,7 +23,8 @@ def with_persistent(context: Context, kernel: EmittedKernel) -> EmittedKernel:
     if not context.schedule.persistent:
         return kernel
     tiles = context.value_tiles * context.shapes.value_heads
-    (first, _), *others = kernel.arguments
+    tile = kernel.part(TILE)
+    (first, _), *others = tile.arguments
     assert first == "program"
     w = Writer(context.reserved)
     w.comment("the tiles of all requests, dealt out to the programs in turn")
@@ -42,5 +43,4 @@ def with_persistent(context: Context, kernel: EmittedKernel) -> EmittedKernel:
         registers=kernel.registers,
         pdl=kernel.pdl,
     )
-    tile = kernel.text.replace(f"def {kernel.name}(", f"def {TILE}(", 1)
-    return replace(looping, text="\n\n".join((tile, looping.text)))
+    return replace(looping, text="\n\n".join((tile.text, looping.text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from boleir.codegen.launch_spec import Grid
@@ -32,6 +32,12 @@ class EmittedKernel:
     registers: int
     """Most registers per thread; 0 leaves it to the assembler."""
     doc: str
+
+    def part(self, name: str) -> EmittedKernel:
+        """The same as a function `name` that another kernel calls: reserved, since an input may
+        be called as the kernel is."""
+        text = self.text.replace(f"def {self.name}(", f"def {name}(", 1)
+        return replace(self, name=name, text=text)
 
 
 class Writer:

@@ -50,6 +50,16 @@ recurrence composed(q: key, k: key, v: value, b: head)
   S = S + k (sigmoid(b) * (v - S^T k))^T
   out S^T l2norm(q)
 """,
+    "names that kernels have for something else": """
+recurrence named(q: key, k: key, values: value, a: head, b: head; factors: head, turns: head)
+  k = l2norm(k)
+  owed = sigmoid(b + factors)
+  paid = sigmoid(b + turns)
+  S' = exp(-softplus(a)) * S
+  u = owed * (values - S'^T k)
+  S = S' + (paid * k) u^T
+  out S^T l2norm(q)
+""",
 }
 
 
@@ -82,6 +92,7 @@ def test_what_longer_runs_have_found(run_interpreted: Callable[..., Any]) -> Non
         {"gates": "inline"},
         {"precision": "ieee"},
         {"fusion": "split", "solver": "inverse", "gates": "inline"},
+        {"fusion": "joined", "solver": "inverse", "gates": "inline"},
     )
     cases = [
         _case(text, seed, **fields)

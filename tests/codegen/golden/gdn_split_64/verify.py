@@ -9,9 +9,9 @@ def verify(
     program = tl.program_id(0)
     systems = tl.num_programs(0) // (1 + VALUE_TILES)
     if program < systems:
-        factors(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals)
+        one_system(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals)
     else:
-        values(program - systems, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows,
+        one_tile(program - systems, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows,
             capacity, folded, out, out_stride)
 
 

@@ -9,10 +9,10 @@ def verify(
     program = tl.program_id(0)
     systems = tl.num_programs(0) // (1 + VALUE_TILES)
     if program < systems:
-        factors(program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride,
+        one_system(program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride,
             dt_bias, rows, capacity, decayed, products, depths, folded, signals)
     else:
-        values(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, decayed,
+        one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, decayed,
             capacity, rows, folded, ancestors, out, out_stride)
 
 

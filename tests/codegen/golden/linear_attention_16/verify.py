@@ -9,9 +9,9 @@ def verify(
     program = tl.program_id(0)
     systems = tl.num_programs(0) // (1 + VALUE_TILES)
     if program < systems:
-        factors(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, capacity, folded, signals)
+        one_system(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, capacity, folded, signals)
     else:
-        values(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k,
-            k_stride, rows, capacity, folded, ancestors, out, out_stride)
+        one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride,
+            k, k_stride, rows, capacity, folded, ancestors, out, out_stride)
 
 

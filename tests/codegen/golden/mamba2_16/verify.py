@@ -9,10 +9,10 @@ def verify(
     program = tl.program_id(0)
     systems = tl.num_programs(0) // (1 + VALUE_TILES)
     if program < systems:
-        factors(program, cu_nodes, ancestors, A_log, dt_bias, D, dt, dt_stride, C, C_stride, B, B_stride,
+        one_system(program, cu_nodes, ancestors, A_log, dt_bias, D, dt, dt_stride, C, C_stride, B, B_stride,
             rows, capacity, folded, signals)
     else:
-        values(program - systems, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride, B,
-            B_stride, rows, capacity, folded, ancestors, out, out_stride)
+        one_tile(program - systems, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride,
+            B, B_stride, rows, capacity, folded, ancestors, out, out_stride)
 
 

@@ -1,5 +1,5 @@
 @triton.jit
-def factors(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals):
+def one_system(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals):
     """Once per head: the system of the tree, solved and folded into the readout."""
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS

@@ -1,5 +1,5 @@
 @triton.jit
-def values(
+def one_tile(
     program, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows, capacity, folded, out,
     out_stride,
 ):

@@ -1,7 +1,7 @@
 @triton.jit
-def values(
-    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, rows,
-    capacity, folded, ancestors, out, out_stride,
+def one_tile(
+    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, p,
+    p_stride, rows, capacity, folded, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     value_tile = program % VALUE_TILES
@@ -29,14 +29,17 @@ def values(
     k_rows = k + first * k_stride + key_head * D_K
     k_step = k_stride.to(tl.int32)
     k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    p_rows = p + first * p_stride + key_head * D_K
+    p_step = p_stride.to(tl.int32)
+    p_tile = tl.load(p_rows + (node * p_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_hi = state_tile_top.to(tl.bfloat16)
     state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_lo, tl.trans(k_tile))
-    state_dot_k = tl.dot(state_tile_hi, tl.trans(k_tile), state_dot_k)
+    state_dot_p = tl.dot(state_tile_lo, tl.trans(p_tile))
+    state_dot_p = tl.dot(state_tile_hi, tl.trans(p_tile), state_dot_p)
     state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
     state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
 
@@ -44,18 +47,18 @@ def values(
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
     tl.store(signals_head + 1 + value_tile, launch)
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
+    erase_row_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
     cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
 
     # right side: R = r - P (e^T S_pre)
-    # u: gated_delta_rule.bole:13
+    # u: comba.bole:13
     v_f32 = v_tile.to(tl.float32)
-    right = v_f32 - erase_row[None, :] * state_dot_k
+    right = v_f32 - erase_row[None, :] * state_dot_p
     right_lost = tl.sum(tl.sum(right * 0.0, axis=1), axis=0)
     right_ok = tl.abs(right) < 3.0e38
     right = tl.where(right_ok, right, 0.0)
@@ -70,7 +73,7 @@ def values(
         out_row = tl.where((word & bad) != 0, float("nan"), out_row)
 
     # output: P (q^T S_pre) + F (r - e^T S_pre)
-    # readout: gated_delta_rule.bole:15
+    # readout: comba.bole:15
     out_tile = out_row[None, :] * state_dot_q
     folded_0_0 = tl.load(place + cell)
     folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)

@@ -1,5 +1,5 @@
 @triton.jit
-def factors(
+def one_system(
     program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, dt_bias, rows,
     capacity, decayed, products, depths, folded, signals,
 ):

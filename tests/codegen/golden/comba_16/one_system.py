@@ -1,7 +1,7 @@
 @triton.jit
-def factors(
-    program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows,
-    capacity, folded, signals,
+def one_system(
+    program, cu_nodes, ancestors, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, p,
+    p_stride, rows, capacity, folded, signals,
 ):
     """Once per head: the system of the tree, solved and folded into the readout."""
     head = program % VALUE_HEADS
@@ -28,28 +28,36 @@ def factors(
     k_rows = k + first * k_stride + key_head * D_K
     k_step = k_stride.to(tl.int32)
     k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    p_rows = p + first * p_stride + key_head * D_K
+    p_step = p_stride.to(tl.int32)
+    p_tile = tl.load(p_rows + (node * p_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
 
     # row scalars of the head: stored and read back, not computed for every column
-    # beta: gated_delta_rule.bole:11
+    # beta: comba.bole:12
     beta = tl.where(inside, 1.0 / (1.0 + tl.exp(-b_row)), 0.0)
     beta_at = rows + head * capacity + first
     tl.store(beta_at + node, beta, mask=inside)
-    # norm_k: gated_delta_rule.bole:9
+    # norm_k: comba.bole:10
     k_f32 = k_tile.to(tl.float32)
     square_k = tl.sum(k_f32 * k_f32, axis=1)
     norm_k = tl.where(inside, tl.rsqrt(square_k + 1e-06), 0.0)
     norm_k_at = rows + (VALUE_HEADS + key_head) * capacity + first
     tl.store(norm_k_at + node, norm_k, mask=inside)
-    # norm_q: gated_delta_rule.bole:8
+    # norm_q: comba.bole:9
     q_f32 = q_tile.to(tl.float32)
     square_q = tl.sum(q_f32 * q_f32, axis=1)
     norm_q = tl.where(inside, tl.rsqrt(square_q + 1e-06), 0.0)
     norm_q_at = rows + (2 * VALUE_HEADS + key_head) * capacity + first
     tl.store(norm_q_at + node, norm_q, mask=inside)
-    c_at = rows + (4 * VALUE_HEADS + head) * capacity + first
-    c_rest_at = rows + (5 * VALUE_HEADS + head) * capacity + first
-    g_at = rows + (6 * VALUE_HEADS + head) * capacity + first
-    # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
+    # guard_p: comba.bole:8
+    p_f32 = p_tile.to(tl.float32)
+    guard_p = tl.where(inside, tl.sum(p_f32 * p_f32, axis=1), 0.0)
+    guard_p_at = rows + (3 * VALUE_HEADS + key_head) * capacity + first
+    tl.store(guard_p_at + node, guard_p, mask=inside)
+    c_at = rows + (5 * VALUE_HEADS + head) * capacity + first
+    c_rest_at = rows + (6 * VALUE_HEADS + head) * capacity + first
+    g_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    # log-decay g, and c its sum over the path: comba.bole:11
     exp_A_log = tl.exp(A_log_head)
     softplus_argument = a_row + dt_bias_head
     softplus_part = tl.exp2(tl.abs(softplus_argument) * -1.4426950408889634)
@@ -68,7 +76,7 @@ def factors(
     left = word
     c = tl.zeros([NODE_BLOCK], tl.float32)
     c_rest = tl.zeros([NODE_BLOCK], tl.float32)
-    for _ in tl.static_range(9):
+    for _ in tl.static_range(5):
         # the lowest ancestor left: as a float, a single bit is all exponent
         lowest = left & -left
         ancestor = ((lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
@@ -80,44 +88,46 @@ def factors(
     tl.store(c_at + node, c, mask=inside)
     tl.store(c_rest_at + node, c_rest, mask=inside)
     tl.debug_barrier()
-    # beta: gated_delta_rule.bole:11
+    # beta: comba.bole:12
     beta = tl.load(beta_at + node, mask=inside, other=0.0)
-    # norm_k: gated_delta_rule.bole:9
+    # norm_k: comba.bole:10
     norm_k = tl.load(norm_k_at + node, mask=inside, other=0.0)
-    # norm_q: gated_delta_rule.bole:8
+    # norm_q: comba.bole:9
     norm_q = tl.load(norm_q_at + node, mask=inside, other=0.0)
-    # log-decay g, and c its sum over the path: gated_delta_rule.bole:10
+    # guard_p: comba.bole:8
+    guard_p = tl.load(guard_p_at + node, mask=inside, other=0.0)
+    # log-decay g, and c its sum over the path: comba.bole:11
     c = tl.load(c_at + node, mask=inside, other=0.0)
     c_rest = tl.load(c_rest_at + node, mask=inside, other=0.0)
     g = tl.load(g_at + node, mask=inside, other=0.0)
     # nodes with an input that is not finite, as bits of a word
     finite = ((tl.abs(beta) < 3.0e38) & ((norm_k > 0.0) & (norm_k < 3.0e38))
-        & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(c) < 3.0e38))
+        & ((norm_q > 0.0) & (norm_q < 3.0e38)) & (tl.abs(guard_p) < 3.0e38) & (tl.abs(c) < 3.0e38))
     bad = tl.sum(tl.where(finite, 0, 1).to(tl.int64) << (node & 63).to(tl.int64), axis=0)
 
     # for the value kernel: what multiplies rows, NaN below a non-finite input
-    scaled_norm_q = 0.08838834764831843 * norm_q
+    scaled_norm_q = 0.125 * norm_q
     poisoned = (word & bad) != 0
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     tl.store(out_row_at + node, tl.where(poisoned, float("nan"), tl.exp2(c + c_rest) * scaled_norm_q),
         mask=inside)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
-    tl.store(erase_row_at + node, tl.exp2(c + c_rest) * norm_k, mask=inside)
+    erase_row_at = rows + (9 * VALUE_HEADS + head) * capacity + first
+    tl.store(erase_row_at + node, tl.exp2(c - g + c_rest), mask=inside)
 
     # G (with a minus sign) and C
-    norm_k_to = norm_k * tl.exp2(c_rest)
-    gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
+    rest_to = tl.exp2(c_rest)
+    gram_p_k = tl.dot(p_tile, tl.trans(k_tile))
     beta_norm_k = beta * norm_k
     beta_norm_k_from = beta_norm_k * tl.exp2(-c_rest)
-    decay = tl.exp2(c[:, None] - c[None, :]) * beta_norm_k_from[None, :]
+    parent_decay = tl.exp2((c[:, None] - c[None, :] - g[:, None])) * beta_norm_k_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    path_hi = (path >> 32).to(tl.int32)
-    related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
-        path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
-    minus_g = tl.where(related & (node[:, None] > node[None, :]), -norm_k_to[:, None] * decay * gram_k_k, 0.0)
+    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    minus_g = tl.where(related & (node[:, None] > node[None, :]),
+        -rest_to[:, None] * parent_decay * gram_p_k, 0.0)
     scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
     gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
+    decay = tl.exp2(c[:, None] - c[None, :]) * beta_norm_k_from[None, :]
     readout = tl.where(related, scaled_norm_q_to[:, None] * decay * gram_q_k, 0.0)
     # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
     minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
@@ -127,10 +137,6 @@ def factors(
     minus_g_lo = minus_g_mid.to(tl.bfloat16)
     minus_g_last = (minus_g_rest - minus_g_mid).to(tl.bfloat16)
     inverse_rough = minus_g_hi
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
-    inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
     inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
     inverse_rough = tl.dot(inverse_rough, minus_g_hi, minus_g).to(tl.bfloat16)
     inverse_whole = tl.dot(inverse_rough, minus_g_hi, minus_g)

@@ -1,5 +1,5 @@
 @triton.jit
-def factors(
+def one_system(
     program, cu_nodes, A_log, dt_bias, a, a_stride, b, b_stride, q, q_stride, k, k_stride, rows, capacity,
     folded, signals,
 ):

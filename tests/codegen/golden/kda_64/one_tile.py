@@ -1,5 +1,5 @@
 @triton.jit
-def values(
+def one_tile(
     program, cu_nodes, signals, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded,
     ancestors, out, out_stride,
 ):

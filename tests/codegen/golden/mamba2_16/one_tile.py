@@ -1,5 +1,5 @@
 @triton.jit
-def values(
+def one_tile(
     program, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride, B, B_stride, rows,
     capacity, folded, ancestors, out, out_stride,
 ):

@@ -1,5 +1,5 @@
 @triton.jit
-def factors(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, capacity, folded, signals):
+def one_system(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, capacity, folded, signals):
     """Once per head: the system of the tree, solved and folded into the readout."""
     head = program % VALUE_HEADS
     request = program // VALUE_HEADS

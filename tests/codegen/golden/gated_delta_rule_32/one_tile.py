@@ -1,6 +1,6 @@
 @triton.jit
-def values(
-    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, k, k_stride, q, q_stride, rows,
+def one_tile(
+    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, rows,
     capacity, folded, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -23,20 +23,20 @@ def values(
     v_tile = tl.load(v_rows + (node * v_step)[None, :] + value[:, None], mask=inside[None, :], other=0.0)
     state_rows = state + tl.maximum(slot, 0).to(tl.int64) * state_stride + (head * D_V + value)[:, None] * D_K
     state_tile = tl.load(state_rows + key[None, :], eviction_policy="evict_first")
+    q_rows = q + first * q_stride + key_head * D_K
+    q_step = q_stride.to(tl.int32)
+    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
+    k_rows = k + first * k_stride + key_head * D_K
+    k_step = k_stride.to(tl.int32)
+    k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
 
     # products with the committed state, before any row scalar is needed
     state_tile_top = ((state_tile.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
         bitcast=True)
     state_tile_hi = state_tile_top.to(tl.bfloat16)
     state_tile_lo = (state_tile - state_tile_top).to(tl.bfloat16)
-    k_rows = k + first * k_stride + key_head * D_K
-    k_step = k_stride.to(tl.int32)
-    k_tile = tl.load(k_rows + (node * k_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     state_dot_k = tl.dot(state_tile_lo, tl.trans(k_tile))
     state_dot_k = tl.dot(state_tile_hi, tl.trans(k_tile), state_dot_k)
-    q_rows = q + first * q_stride + key_head * D_K
-    q_step = q_stride.to(tl.int32)
-    q_tile = tl.load(q_rows + (node * q_step)[:, None] + key[None, :], mask=inside[:, None], other=0.0)
     state_dot_q = tl.dot(state_tile_lo, tl.trans(q_tile))
     state_dot_q = tl.dot(state_tile_hi, tl.trans(q_tile), state_dot_q)
 

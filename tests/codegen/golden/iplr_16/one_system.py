@@ -1,5 +1,5 @@
 @triton.jit
-def factors(
+def one_system(
     program, cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_stride, rows, capacity, folded,
     signals,
 ):

@@ -1,5 +1,5 @@
 @triton.jit
-def factors(
+def one_system(
     program, cu_nodes, ancestors, A_log, dt_bias, D, dt, dt_stride, C, C_stride, B, B_stride, rows, capacity,
     folded, signals,
 ):
