@@ -143,13 +143,13 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
     pdl = context.schedule.pdl
     prepared = needs_prepare(context)
     kernels = []
-    if prepared:
+    if prepared and not context.prepares_first:
         kernels.append(emit_prepare(context, pdl=pdl))
     if context.schedule.fusion == "staged":
         if context.plan.pairs:
             kernels += [emit_staged_factors(context, pdl=pdl), emit_unknowns(context, pdl=pdl)]
         kernels.append(emit_staged_values(context, pdl=pdl))
-    elif context.schedule.fusion == "joined":
+    elif context.schedule.fusion == "joined" or context.prepares_first:
         kernels.append(emit_joined(context, pdl=pdl))
     elif context.schedule.fusion == "split" and context.blocks > 1:
         kernels.append(emit_blocked_factors(context, pdl=pdl))

@@ -18,6 +18,7 @@ from boleir.errors import ScheduleError
 FUSIONS = ("fused", "split", "joined", "walked", "staged")
 SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
+PREPARES = ("launch", "joined")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors", "factors16", "deferred")
@@ -58,6 +59,9 @@ class Schedule:
     gates: str = "prepare"
     """Where row scalars (gates, norms) are computed: by the prepare kernel, or in the verify kernel
     itself."""
+    prepare: str = "launch"
+    """Where convolutions and prepared row scalars are computed: by a `launch` of their own, or by
+    the first programs of a fused or joined kernel, for which its others wait (`joined`)."""
     precision: str = "fp32"
     """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no
     tensor cores."""
@@ -134,6 +138,11 @@ class Schedule:
 def single_inverse(plan: Plan) -> bool:
     """Whether one inverse per head solves the system: one pair, the same for all value channels."""
     return len(plan.pairs) <= 1 and all(pair.gain is None for pair in plan.pairs)
+
+
+def has_rows(plan: Plan) -> bool:
+    """Whether there are row scalars that could be prepared."""
+    return bool(plan.scalars) or plan.log_decay is not None
 
 
 def padded(size: int) -> int:

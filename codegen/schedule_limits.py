@@ -15,11 +15,13 @@ from boleir.codegen.schedule import (
     ORIENTATIONS,
     PATH_SUMS,
     PRECISIONS,
+    PREPARES,
     SOLVERS,
     InvalidSchedule,
     Schedule,
     block_depth,
     blocks,
+    has_rows,
     horner_sweeps,
     looped,
     loops_keys,
@@ -31,6 +33,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "fusion": FUSIONS,
     "solver": SOLVERS,
     "gates": GATES,
+    "prepare": PREPARES,
     "precision": PRECISIONS,
     "orientation": ORIENTATIONS,
     "commit": COMMITS,
@@ -65,6 +68,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_deferred(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
+    _check_prepare(schedule, plan)
     _check_loop(schedule, shapes)
     _check_key_loop(schedule, plan, shapes)
     _check_groups(schedule, plan, shapes)
@@ -110,6 +114,11 @@ def _check_persistent(schedule: Schedule) -> None:
         raise InvalidSchedule(
             f"{given}: programs of a {schedule.fusion} kernel take one value tile each",
             mend="persistent 0, or fusion split or fused",
+        )
+    if schedule.prepare == "joined":
+        raise InvalidSchedule(
+            f"{given}: programs that prepare in the same launch come before those of value tiles",
+            mend="persistent 0, or prepare launch",
         )
     if schedule.stages > 1:
         raise InvalidSchedule(
@@ -223,7 +232,8 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             mend="scalars of one convolved input each, such as its norm",
         )
     needed = {
-        "fusion": "staged", "gates": "prepare", "solver": "horner", "orientation": "values",
+        "fusion": "staged", "gates": "prepare", "prepare": "launch", "solver": "horner",
+        "orientation": "values",
         "commit": "replay", "prefetch": False, "path_sum": "select", "factor_heads": 1,
         "order": "tiles",
     }  # fmt: skip
@@ -259,6 +269,23 @@ def _check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         raise NoKernel(f"{reason}: kernels exist for up to 64 nodes, not {shapes.max_nodes}")
     if schedule.gates == "prepare":
         raise InvalidSchedule(f"{reason}: gates must be inline")
+
+
+def _check_prepare(schedule: Schedule, plan: Plan) -> None:
+    """Programs that prepare come first in the one launch of a layer, which has something for
+    them to do."""
+    if schedule.prepare == "launch":
+        return
+    what = ""
+    if schedule.fusion not in ("fused", "joined"):
+        what = f"{schedule.fusion} schedules have several launches"
+    elif not plan.mixed and (schedule.gates == "inline" or not has_rows(plan)):
+        what = f"there is nothing to prepare for {plan.name} with gates {schedule.gates}"
+    if what:
+        raise InvalidSchedule(
+            f"prepare joined is for the one launch of a fused or joined kernel, but {what}",
+            mend="prepare launch",
+        )
 
 
 def _check_loop(schedule: Schedule, shapes: Shapes) -> None:

@@ -58,6 +58,11 @@ class Context:
         return self.schedule.fusion == "walked"
 
     @property
+    def prepares_first(self) -> bool:
+        """Whether the first programs of the kernel that reads the state prepare for the others."""
+        return self.schedule.prepare == "joined"
+
+    @property
     def key_walks(self) -> bool:
         """Whether decays per key channel are multiplied along the paths, with the products of
         vectors that they stand in."""

@@ -25,7 +25,7 @@ from boleir.codegen.emit.key_vectors import written
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
-from boleir.codegen.emit.signals import announce
+from boleir.codegen.emit.signals import announce, expect_prepared, wait_prepared
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
@@ -77,7 +77,10 @@ def begin(tiles: Tiles, early: Callable[[], None], decode: str, head: str, *, pd
     prepared = needs_prepare(tiles.context)
     if pdl and not prepared:
         w.line("tl.extra.cuda.gdc_wait()")
+    first = tiles.context.prepares_first
     tiles.program(decode, head, given=tiles.context.schedule.fusion == "joined")
+    if first:
+        expect_prepared(tiles.context, w)
     tiles.channels()
     tiles.node_block(0)
     if tiles.rows_ready and not tiles.context.plan.mixed:
@@ -89,12 +92,14 @@ def begin(tiles: Tiles, early: Callable[[], None], decode: str, head: str, *, pd
         w.comment("after the wait: a value program that runs knows that all before this is done")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     tiles.ancestors(0, 0)
+    if first:
+        wait_prepared(w)
 
 
 def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
     """The finished kernel."""
     if context.schedule.fusion == "joined":
-        announce(w)
+        announce(context, w)
     heads = context.schedule.factor_heads
     each = f" for {heads} heads in turn" if heads > 1 else ""
     return w.kernel(

@@ -1,10 +1,13 @@
-"""The joined schedule: factors and value tiles in one launch.
+"""Several kinds of program in one launch, some of which wait for others.
 
-The first programs compute the factors of a head each, the others read the state meanwhile and wait
-for the factors of theirs (see `boleir.codegen.emit.signals`): one launch, and no head waits for
-another. Where more programs than run at the same time, the factors of some heads come first and
-those of one more follow the value tiles of each: factors mostly wait for their own products, value
-tiles for memory, and side by side they wait together.
+The joined schedule: the first programs compute the factors of a head each, the others read the
+state meanwhile and wait for the factors of theirs (see `boleir.codegen.emit.signals`): one launch,
+and no head waits for another. Where more programs than run at the same time, the factors of some
+heads come first and those of one more follow the value tiles of each: factors mostly wait for their
+own products, value tiles for memory, and side by side they wait together.
+
+What a layer prepares, convolutions above all, can be the work of the very first programs, also of a
+fused schedule; only what was prepared for its own request does a program wait for.
 """
 
 from __future__ import annotations
@@ -13,62 +16,103 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_stages import emit_head_factors
+from boleir.codegen.emit.prepare import emit_prepare, preparing
 from boleir.codegen.emit.values import emit_values
+from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 
-DOC = "Factors of the heads by the first programs; the others take a value tile each."
+DOC = {
+    (False, True): "Factors of the heads by the first programs; the others take a value tile each.",
+    (True, False): "The first programs prepare; the others take a value tile each.",
+    (True, True): "The first programs prepare, the next compute the factors of a head each; the "
+    "others take a value tile each.",
+}
+"""By whether programs prepare, and whether they compute factors."""
 
 
 def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
-    """One program per request and head, then one per value tile."""
+    """Programs that prepare, if they belong to this launch; one per request and head, if factors
+    do; then one per value tile."""
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
-    factors = emit_head_factors(context, pdl=False).part("one_system")
-    values = emit_values(context, pdl=False).part("one_tile")
+    first, folds = context.prepares_first, schedule.folds
+    parts = [emit_prepare(context).part("one_preparation")] if first else []
+    parts += [emit_head_factors(context, pdl=False).part("one_system")] if folds else []
+    tile = emit_values(context, pdl=False) if folds else emit_verify(context)
+    parts.append(tile.part("one_tile"))
     w = Writer(context.reserved)
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     w.let("program", "tl.program_id(0)")
-    w.let("systems", "tl.num_programs(0) // (1 + VALUE_TILES)")
-    if schedule.lead:
-        _take_turns(w, schedule.lead)
-        with w.block("if is_system:"):
-            w.line(_call(w, factors, "system"))
-        with w.block("else:"):
-            w.line(_call(w, values, "tile"))
+    if first:
+        _prepare_first(context, w, parts)
     else:
-        with w.block("if program < systems:"):
-            w.line(_call(w, factors, "program"))
-        with w.block("else:"):
-            w.line(_call(w, values, "program - systems"))
+        w.let("systems", "tl.num_programs(0) // (1 + VALUE_TILES)")
+        _systems_and_tiles(w, schedule.lead, "program", parts)
+    tiles = context.value_tiles * context.shapes.value_heads
+    programs = tiles + (context.shapes.value_heads if folds else 0)
+    programs += preparing(context) if first else 0
     kernel = w.kernel(
         "verify",
-        DOC,
-        (f"{context.shapes.value_heads * (1 + context.value_tiles)} * batch", "1", "1"),
+        DOC[first, folds],
+        (f"{programs} * batch", "1", "1"),
         warps=schedule.warps,
         stages=schedule.stages,
         registers=schedule.registers,
         pdl=pdl,
     )
-    return replace(kernel, text="\n\n".join((factors.text, values.text, kernel.text)))
+    return replace(kernel, text="\n\n".join(part.text for part in (*parts, kernel)))
 
 
-def _take_turns(w: Writer, lead: int) -> None:
+def _prepare_first(context: Context, w: Writer, parts: list[EmittedKernel]) -> None:
+    """Of `parts` the first prepares, and its programs come before those of the others."""
+    preparation, *others = parts
+    each = "VALUE_TILES" if len(others) == 1 else "(1 + VALUE_TILES)"
+    w.let("requests", f"tl.num_programs(0) // (PREPARING + VALUE_HEADS * {each})")
+    w.let("ready", "requests * PREPARING")
+    with w.block("if program < ready:"):
+        w.line(_call(w, preparation, "program"))
+    with w.block("else:"):
+        if len(others) == 1:
+            w.line(_call(w, others[0], "program - ready"))
+        else:
+            w.let("later", "program - ready")
+            w.let("systems", "requests * VALUE_HEADS")
+            _systems_and_tiles(w, context.schedule.lead, "later", others)
+
+
+def _systems_and_tiles(w: Writer, lead: int, program: str, parts: list[EmittedKernel]) -> None:
+    """The factors of a head, or a value tile: the two `parts`."""
+    factors, values = parts
+    if lead:
+        _take_turns(w, lead, program)
+        with w.block("if is_system:"):
+            w.line(_call(w, factors, "system"))
+        with w.block("else:"):
+            w.line(_call(w, values, "tile"))
+    else:
+        with w.block(f"if {program} < systems:"):
+            w.line(_call(w, factors, program))
+        with w.block("else:"):
+            w.line(_call(w, values, f"{program} - systems"))
+
+
+def _take_turns(w: Writer, lead: int, program: str) -> None:
     """Which system or which value tile is the program's: those of a head come after its system."""
     w.comment("some systems first, then the tiles of a head and one more system, the other tiles")
     w.let("ahead", f"tl.minimum(systems, {lead})")
-    w.let("behind", "tl.maximum(program - ahead, 0)")
+    w.let("behind", f"tl.maximum({program} - ahead, 0)")
     w.let("turn", "behind // (1 + VALUE_TILES)")
     w.let("place", "behind % (1 + VALUE_TILES)")
     w.let("shared", "turn < systems - ahead")
-    w.let("is_system", "(program < ahead) | (shared & (place == VALUE_TILES))")
-    w.let("system", "tl.where(program < ahead, program, ahead + turn)")
+    w.let("is_system", f"({program} < ahead) | (shared & (place == VALUE_TILES))")
+    w.let("system", f"tl.where({program} < ahead, {program}, ahead + turn)")
     w.let("tile", "behind - tl.minimum(turn, systems - ahead)")
 
 
 def _call(w: Writer, part: EmittedKernel, program: str) -> str:
-    """A call of one of the two parts, whose first argument is its program's number."""
+    """A call of one of the parts, whose first argument is its program's number."""
     (first, _), *others = part.arguments
     assert first == "program"
     return f"{part.name}({', '.join([program, *(w.arg(*argument) for argument in others)])})"

@@ -16,6 +16,7 @@ from boleir.codegen.emit.key_far import find_far, walk_far
 from boleir.codegen.emit.key_steps import SUMS
 from boleir.codegen.emit.key_sums import SumTiles
 from boleir.codegen.emit.key_vectors import decay_vectors, key_sums_of
+from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.text import conjunction
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -33,7 +34,10 @@ def emit_prepared_sums(context: Context, *, pdl: bool) -> EmittedKernel:
     warps = max(4, context.schedule.factor_warps)
     schedule = replace(context.schedule, orientation="nodes", factor_warps=warps)
     tiles = PreparedSums(replace(context, schedule=schedule), w)
-    w.let("program", "tl.program_id(0)")
+    if context.prepares_first:
+        w.arg("program", "i32")
+    else:
+        w.let("program", "tl.program_id(0)")
     if pdl:
         w.line("tl.extra.cuda.gdc_wait()")
         w.comment("after the wait: a kernel that starts early knows that all before this is done")
@@ -41,6 +45,8 @@ def emit_prepared_sums(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.request(DECODE)
     tiles.node_block(0)
     tiles.emit()
+    if context.prepares_first:
+        announce_prepared(w)
     return w.kernel(
         "prepare",
         "Before the tree is solved: norms, gates and their sums along the paths.",

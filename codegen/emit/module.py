@@ -26,7 +26,8 @@ from boleir.codegen.emit.key_vectors import (
     vector_names,
     vector_planes,
 )
-from boleir.codegen.emit.prepare import planes
+from boleir.codegen.emit.prepare import planes, preparing
+from boleir.codegen.emit.signals import signals
 from boleir.codegen.emit.staged import gram_count, path_length, plane_names, plane_sizes
 from boleir.codegen.emit.writer import EmittedKernel
 from boleir.codegen.schedule import blocks, padded
@@ -178,8 +179,13 @@ def _recorded(context: Context) -> str:
 
 
 def _signals(context: Context) -> str:
-    shape = f"[B, {context.shapes.value_heads}, {1 + context.value_tiles}]"
-    return f"int32 {shape}: launches that left factors, and launches whose factors a tile used"
+    shape = f"{context.shapes.value_heads}, {1 + context.value_tiles}"
+    counts = "launches that left factors, and launches whose factors a tile used"
+    if not context.prepares_first:
+        return f"int32 [B, {shape}]: {counts}"
+    if not context.schedule.folds:
+        counts = "nothing, and launches that a tile has waited in"
+    return f"int32 [B, {signals(context)}]: programs that have prepared, then [{shape}]: {counts}"
 
 
 def _folded(context: Context) -> str:
@@ -305,6 +311,8 @@ def _constants(context: Context) -> list[_Entry]:
         "VALUE_TILES": context.value_tiles,
         "COLUMNS": columns(context),
         "NODE_BLOCKS": blocks(schedule, shapes),
+        "PREPARING": preparing(context) if context.prepares_first else 0,
+        "SIGNALS": signals(context),
         "KEPT_CHANNELS": context.plan.kept_channels,
         "PASSING_CHANNELS": context.plan.conv_channels - context.plan.kept_channels,
         "RECORDED": recorded_channels(context),

@@ -25,7 +25,7 @@ WAITING = "what follows reads results of the previous kernel"
 def find_tile(tiles: Tiles) -> None:
     """Find what the program works on: value tile, head and request."""
     schedule = tiles.context.schedule
-    given = schedule.fusion == "joined" or schedule.persistent > 0
+    given = schedule.fusion == "joined" or schedule.persistent > 0 or tiles.context.prepares_first
     tiles.program(DECODE[schedule.order], given=given)
 
 

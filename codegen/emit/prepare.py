@@ -20,9 +20,10 @@ from boleir.codegen.emit.handover import handed_planes
 from boleir.codegen.emit.key_prepared import emit_prepared_sums
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
 from boleir.codegen.emit.shares import Share
+from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.schedule import padded
+from boleir.codegen.schedule import has_rows, padded
 
 NODES = 16
 """Nodes per program, where it does not take all: more would wait longer than they save."""
@@ -35,8 +36,7 @@ programs of four warps share a multiprocessor then."""
 def needs_prepare(context: Context) -> bool:
     """Whether there is anything to prepare."""
     plan = context.plan
-    scalars = bool(plan.scalars) or plan.log_decay is not None
-    rows = context.schedule.gates == "prepare" and scalars
+    rows = context.schedule.gates == "prepare" and has_rows(plan)
     return bool(plan.mixed) or rows or context.prepared_sums
 
 
@@ -63,10 +63,10 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     if context.prepared_sums:
         return emit_prepared_sums(context, pdl=pdl)
     prepared = context.schedule.gates == "prepare"
-    plan, w = context.plan, Writer(context.reserved)
-    groups = scalar_groups(plan) if prepared else []
+    w = Writer(context.reserved)
+    groups = _groups(context)
     scalar, convolved, total = _shares(context, groups)
-    _decode(w, total, pdl)
+    _decode(context, w, total, pdl)
     Tiles(context, w).node_range()
     for group, share in zip(groups, scalar, strict=True):
         with w.block(f"if {share.test}:") if total > share.end - share.first else nullcontext():
@@ -74,7 +74,9 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     for inputs, share in zip(convolved_alike(context), convolved, strict=True):
         with w.block(f"if {share.test}:"):
             emit_convolution(context, w, inputs, share, prepared)
-    few = 1 < plan.conv_width <= 4 and context.dtype != "fp32"
+    if context.prepares_first:
+        announce_prepared(w)
+    few = 1 < context.plan.conv_width <= 4 and context.dtype != "fp32"
     return w.kernel(
         "prepare",
         _doc(context, bool(groups)),
@@ -83,6 +85,18 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
         pdl=pdl,
         registers=CONVOLVING if few else 0,
     )
+
+
+def preparing(context: Context) -> int:
+    """Programs that prepare one request."""
+    if context.prepared_sums:
+        return context.shapes.value_heads
+    return _shares(context, _groups(context))[2]
+
+
+def _groups(context: Context) -> list[ScalarGroup]:
+    """Groups of row scalars that are prepared."""
+    return scalar_groups(context.plan) if context.schedule.gates == "prepare" else []
 
 
 def _shares(context: Context, groups: list[ScalarGroup]) -> tuple[list[Share], list[Share], int]:
@@ -119,9 +133,12 @@ def _with_block(context: Context, size: int) -> Context:
     return Context(context.plan, context.shapes, schedule)
 
 
-def _decode(w: Writer, total: int, pdl: bool) -> None:
+def _decode(context: Context, w: Writer, total: int, pdl: bool) -> None:
     """Which request a program works on, and which of its tasks it has."""
-    w.let("program", "tl.program_id(0)")
+    if context.prepares_first:
+        w.arg("program", "i32")
+    else:
+        w.let("program", "tl.program_id(0)")
     w.let("task", f"program % {total}")
     w.let("request", f"program // {total}")
     if pdl:
@@ -130,4 +147,4 @@ def _decode(w: Writer, total: int, pdl: bool) -> None:
         w.line("tl.extra.cuda.gdc_launch_dependents()")
 
 
-__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes"]
+__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes", "preparing"]

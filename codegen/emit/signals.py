@@ -1,9 +1,11 @@
 """How programs of one launch wait for other programs of the same launch.
 
 A program of the factors of a head counts its launches, and every value program counts those whose
-factors it has used: a value program waits until the first number is above its own. Nothing has to
-be reset, so that one captured launch can be replayed; the counters start from zero. Programs start
-in the order of their numbers and those of the factors come first and wait for none, so that the
+factors it has used: a value program waits until the first number is above its own. Programs that
+prepare all add to one number of their request; who waits for them waits until it is as many times
+theirs as there have been launches, its own among them. Nothing has to be reset, so that one
+captured launch can be replayed; the counters start from zero. Programs start in the order of their
+numbers: those that prepare come first and wait for none, those of the factors next, so that the
 others cannot keep them from running.
 """
 
@@ -17,25 +19,40 @@ ROW = "(1 + VALUE_TILES)"
 
 
 def signals(context: Context) -> int:
-    """Int32 counters per request."""
-    if context.schedule.fusion != "joined":
+    """Int32 counters per request: that of what is prepared, if others wait for it, then those of
+    its heads."""
+    if context.schedule.fusion != "joined" and not context.prepares_first:
         return 0
-    return context.shapes.value_heads * (1 + context.value_tiles)
+    return context.prepares_first + context.shapes.value_heads * (1 + context.value_tiles)
 
 
-def announce(w: Writer) -> None:
-    """Say that everything the program has stored is there."""
-    w.section("all threads have stored: let the value programs of the head go on")
+def announce_prepared(w: Writer) -> None:
+    """Say that everything a program has prepared is there."""
+    w.section("all threads have stored: one program less that others of the request wait for")
     w.line("tl.debug_barrier()")
-    counter = f"{w.arg('signals', '*i32')} + program * {ROW}"
+    counter = f"{w.arg('signals', '*i32')} + request * SIGNALS"
     w.line(f'tl.atomic_add({counter}, 1, sem="release")')
 
 
-def expect(w: Writer, system: str) -> None:
-    """Which launch the program waits for, given the number of its head among those of all requests;
-    early, as nothing depends on it yet."""
-    w.let("signals_head", f"{w.arg('signals', '*i32')} + {system} * {ROW}")
+def announce(context: Context, w: Writer) -> None:
+    """Say that everything a program of the factors has stored is there."""
+    w.section("all threads have stored: let the value programs of the head go on")
+    w.line("tl.debug_barrier()")
+    at = "signals_head" if context.prepares_first else _head(context, w, "program")
+    w.line(f'tl.atomic_add({at}, 1, sem="release")')
+
+
+def expect(context: Context, w: Writer, system: str) -> None:
+    """Which launch a value program waits for, given the number of its head among those of all
+    requests; early, as nothing depends on it yet."""
+    w.let("signals_head", _head(context, w, system))
     w.let("launch", "tl.load(signals_head + 1 + value_tile) + 1")
+
+
+def expect_prepared(context: Context, w: Writer) -> None:
+    """The same for a program of the factors."""
+    w.let("signals_head", _head(context, w, "program"))
+    w.let("launch", "tl.load(signals_head) + 1")
 
 
 def wait(w: Writer) -> None:
@@ -43,4 +60,26 @@ def wait(w: Writer) -> None:
     w.section("what follows reads results of the factors of this head")
     with w.block('while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:'):
         w.line("pass")
+    remember(w)
+
+
+def wait_prepared(w: Writer) -> None:
+    """Wait for all that is prepared for the request."""
+    w.section("what follows reads what other programs prepare for this request")
+    at = f"{w.arg('signals', '*i32')} + request * SIGNALS"
+    w.let("prepared", "launch * PREPARING")
+    with w.block(f'while tl.atomic_add({at}, 0, sem="acquire") - prepared < 0:'):
+        w.line("pass")
+
+
+def remember(w: Writer) -> None:
+    """Count a launch in which a value program has waited."""
     w.line("tl.store(signals_head + 1 + value_tile, launch)")
+
+
+def _head(context: Context, w: Writer, system: str) -> str:
+    """Where the counters of a head begin."""
+    first = f"{w.arg('signals', '*i32')} + "
+    if not context.prepares_first:
+        return f"{first}{system} * {ROW}"
+    return f"{first}request * SIGNALS + 1 + head * {ROW}"

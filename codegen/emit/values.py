@@ -18,7 +18,7 @@ from boleir.codegen.emit.output import (
 )
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane
-from boleir.codegen.emit.signals import expect, wait
+from boleir.codegen.emit.signals import expect, wait, wait_prepared
 from boleir.codegen.emit.state import find_slot, load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import bracket
@@ -40,13 +40,18 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     find_tile(tiles)
     joined = s.fusion == "joined"
     if joined:
-        expect(w, system_number(context))
+        expect(context, w, system_number(context))
     w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
     tiles.channels()
     tiles.node_block(0)
     find_slot(tiles)
-    tiles.prefetch(frozenset({Kind.VALUE}))
+    convolved = context.prepares_first and bool(context.plan.mixed)
+    if not convolved:
+        tiles.prefetch(frozenset({Kind.VALUE}))
     loaded = [] if looped else load_state(tiles)
+    if convolved:
+        wait_prepared(w)
+        tiles.prefetch(frozenset({Kind.VALUE}))
     if s.prefetch and not (per_key or looped):
         tiles.prefetch(frozenset({Kind.KEY}))
     if not per_key:

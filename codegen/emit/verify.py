@@ -20,10 +20,12 @@ from boleir.codegen.emit.output import (
     poison,
     poisoned,
     store_output,
+    system_number,
     unknowns_at,
     value_grid,
 )
 from boleir.codegen.emit.precision import Pieces, Precision
+from boleir.codegen.emit.signals import expect, remember, wait_prepared
 from boleir.codegen.emit.solve import Solver
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
@@ -38,7 +40,7 @@ from boleir.ir import Expr, Input, Kind, Per
 def emit_verify(context: Context, *, wait: str | None = None) -> EmittedKernel:
     """The fused kernel. Under programmatic launch it waits for its predecessor: at the `start`, or,
     when that is the prepare kernel of the same layer, only before what was `prepared` (the state is
-    not: it loads early)."""
+    not: it loads early). There it waits, too, where other programs of its launch prepare."""
     from boleir.codegen.emit.looped import Looped
 
     writer, s = Writer(context.reserved), context.schedule
@@ -105,6 +107,8 @@ class Fused:
         if self.wait == "start":
             w.line("tl.extra.cuda.gdc_wait()")
         find_tile(self.tiles)
+        if self.context.prepares_first:
+            expect(self.context, w, system_number(self.context))
         w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
         self.tiles.channels()
         for b in blocks:
@@ -113,8 +117,17 @@ class Fused:
         if self.wait == "prepared":
             w.comment(WAITING)
             w.line("tl.extra.cuda.gdc_wait()")
+        if self.context.prepares_first:
+            self._wait_prepared(len(blocks) == 1)
         self.system.pointers()
         return loaded
+
+    def _wait_prepared(self, alone: bool) -> None:
+        """Wait for other programs; the ancestors of a block that is `alone` are not from them."""
+        if alone:
+            self.tiles.ancestors(0, 0)
+        wait_prepared(self.writer)
+        remember(self.writer)
 
     def block(self, b: int, state: list[Pieces]) -> None:
         """One block: right sides, what comes from other nodes, the solve, the readout."""

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import FUSIONS, GATES, ORDERS, ORIENTATIONS, PATH_SUMS, SOLVERS
+from boleir.codegen.schedule import (
+    FUSIONS,
+    GATES,
+    ORDERS,
+    ORIENTATIONS,
+    PATH_SUMS,
+    PREPARES,
+    SOLVERS,
+)
 
 Chosen = Mapping[str, Any]
 """The fields that were decided before this one."""
@@ -96,6 +104,11 @@ def _joined(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "joined")
 
 
+def _one_launch(chosen: Chosen, shapes: Shapes) -> bool:
+    """There is one kernel, whose first programs can prepare."""
+    return chosen["fusion"] in ("fused", "joined")
+
+
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
     """There is a factors kernel."""
     return chosen["fusion"] in ("split", "staged")
@@ -133,6 +146,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "b_k": powers(32, 128, 128),
     "node_block": powers(16, 64, 64),
     "gates": choice(GATES),
+    "prepare": choice(PREPARES, _one_launch),
     "precision": choice(("fp32",)),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),

@@ -5,7 +5,7 @@ Counted from the schedule alone, before anything is emitted; the cost model turn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
@@ -45,7 +45,8 @@ class Work:
 
 def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[Work, ...]:
     """The kernels of a layer's verification in launch order, for `batch` full requests."""
-    found = [_prepare(plan, shapes, batch)] if schedule.gates == "prepare" or plan.mixed else []
+    prepared = schedule.gates == "prepare" or plan.mixed
+    found = [_prepare(schedule, plan, shapes, batch)] if prepared else []
     if schedule.fusion == "staged":
         from boleir.runtime.tuning.staged_work import staged_works
 
@@ -68,14 +69,19 @@ def floor_bytes(plan: Plan, shapes: Shapes, batch: int) -> float:
     return batch * (states + shapes.max_nodes * per_node)
 
 
-def _prepare(plan: Plan, shapes: Shapes, batch: int) -> Work:
+def _prepare(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
+    """Of programs of their own; those of another kernel share its warps and registers."""
     nodes = batch * shapes.max_nodes
     row = (2 * shapes.d_k + plan.conv_width * (2 * shapes.d_k + shapes.d_v)) * 2
     programs = -(-nodes // 16) * shapes.value_heads
     moved = nodes * (plan.conv_channels * 4 + shapes.value_heads * 4 * len(plan.scalars))
-    return Work(
+    alone = Work(
         "prepare", programs, 4, 64, moved, 16 * row, 0, 1, Footprint(0, 4096, 4), gated=16
     )  # fmt: skip
+    if schedule.prepare == "launch":
+        return alone
+    needs = footprint(schedule, plan, shapes)
+    return replace(alone, warps=schedule.warps, footprint=needs, cap=schedule.registers)
 
 
 def _solve(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, int]:

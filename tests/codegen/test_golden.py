@@ -22,6 +22,7 @@ CHAIN = tuple(range(-1, 7))
 
 MODULES: dict[str, tuple[str, Shapes]] = {
     "gdn_fused_16": ("gdn", Shapes(*QWEN, 16, 5)),
+    "gdn_preparing_16": ("gdn", Shapes(*QWEN, 16, 5)),
     "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
     "gdn_deferred_64": ("gdn", Shapes(*QWEN, 64, 8)),
     "gdn_blocked_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
@@ -45,7 +46,12 @@ MODULES: dict[str, tuple[str, Shapes]] = {
 """A name that is not the library's is one of the recurrences for the staged schedule."""
 JOINED = Schedule(fusion="joined", solver="inverse", gates="inline")
 DEFERRED = Schedule(fusion="split", solver="inverse", commit="deferred")
-SCHEDULES = {"gated_delta_rule_joined_64": JOINED, "gdn_deferred_64": DEFERRED}
+PREPARING = Schedule(fusion="joined", solver="inverse", node_block=16, prepare="joined")
+SCHEDULES = {
+    "gated_delta_rule_joined_64": JOINED,
+    "gdn_deferred_64": DEFERRED,
+    "gdn_preparing_16": PREPARING,
+}
 """Schedules that are no defaults."""
 
 

@@ -115,6 +115,11 @@ VARIANTS = (
     Variant("gdn", QWEN, 64, 8, batch=16, schedule="no dependent launch"),
     Variant("gated_delta_rule", QWEN, 64, 8, batch=16, schedule="stay"),
     Variant("gdn", QWEN, 32, 8, batch=16, schedule="stay, fused"),
+    Variant("gdn", QWEN, 16, 5, schedule="joined, preparing"),
+    Variant("gdn", QWEN_9B, 64, 8, schedule="joined, preparing 64"),
+    Variant("gdn", QWEN_9B, 64, 8, batch=16, schedule="joined, preparing, turns"),
+    Variant("gdn", QWEN_9B, 16, 5, schedule="fused, joined preparing"),
+    Variant("gated_delta_rule", QWEN, 64, 8, schedule="joined, preparing 64"),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     Variant("gated_oja", Shape(2, 4, 128, 128), 64, 8),
@@ -134,6 +139,7 @@ VARIANTS = (
 DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
     Variant("gdn", Shape(1, 2, 64, 128), 17, 5, dtype="float32"),
+    Variant("gdn", QWEN, 16, 5, schedule="joined, preparing"),
 )
 SCHEDULES: dict[str, dict[str, Any]] = {
     "joined": {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32},
@@ -174,6 +180,36 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "stay": {"fusion": "split", "solver": "inverse", "orientation": "nodes", "persistent": 264},
     "stay, fused": {"node_block": 32, "persistent": 132},
     "turns": {"fusion": "joined", "solver": "inverse", "gates": "inline", "lead": 3},
+    "joined, preparing": {
+        "fusion": "joined",
+        "solver": "inverse",
+        "node_block": 16,
+        "prefetch": True,
+        "prepare": "joined",
+    },
+    "joined, preparing 64": {
+        "fusion": "joined",
+        "solver": "inverse",
+        "b_k": 64,
+        "orientation": "nodes",
+        "prefetch": True,
+        "path_sum": "dot",
+        "prepare": "joined",
+    },
+    "joined, preparing, turns": {
+        "fusion": "joined",
+        "solver": "inverse",
+        "orientation": "nodes",
+        "registers": 168,
+        "lead": 3,
+        "prepare": "joined",
+    },
+    "fused, joined preparing": {
+        "b_v": 32,
+        "node_block": 16,
+        "warps": 2,
+        "prepare": "joined",
+    },
 }
 _MADE: dict[Variant, Harness] = {}
 
@@ -419,7 +455,7 @@ def test_a_warm_step_neither_allocates_nor_waits(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["known pointers", "new pointers"])
-@pytest.mark.parametrize("variant", [SMALL, LARGE], ids=str)
+@pytest.mark.parametrize("variant", [SMALL, LARGE, DECODING[-1]], ids=str)
 def test_a_graph_replays_with_changed_trees(variant: Variant, warm: bool) -> None:
     serving = Serving(variant)
     serving.plant(1)

@@ -40,6 +40,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "horner, programs stay": {"persistent": 2},
     "split product": {"fusion": "split", "solver": "product"},
     "joined": {"fusion": "joined", "solver": "inverse"},
+    "joined, preparing": {"fusion": "joined", "solver": "inverse", "prepare": "joined"},
     "joined, inline": {"fusion": "joined", "solver": "inverse", "gates": "inline"},
     "joined, inline, nodes on rows": {
         "fusion": "joined",
@@ -58,6 +59,7 @@ RECURRENCES: dict[str, tuple[list[int], list[str]]] = {
             "horner, inline gates",
             "split inverse",
             "joined",
+            "joined, preparing",
             "inverse, two blocks, stored",
             "split, programs stay",
         ],
