@@ -23,14 +23,26 @@ def head_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | No
     return grouped if grouped != schedule else None
 
 
+def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+    """The same with walks that several programs of the prepare kernel share, where they can."""
+    spread = replace(schedule, path_sum="select", gates="prepare", walk_nodes=16)
+    try:
+        validate(spread, plan, shapes)
+    except InvalidSchedule:
+        return None
+    return spread
+
+
 def offered_schedules(plan: Plan, shapes: Shapes, batch: int = 1) -> list[Schedule]:
     """A loop over key chunks whose loads run ahead; several value heads in one factors program.
     Decays per key channel as differences of sums, where one block holds all nodes: their value
-    tiles are those of decays per head."""
+    tiles are those of decays per head; for few requests, walks that more programs share."""
     base = default_schedule(plan, shapes, batch)
     if plan.key_decay is None:
         ahead = key_loop(base, plan, shapes, 4) if base.orientation == "nodes" else None
         found = (ahead, head_groups(base, plan, shapes))
         return [schedule for schedule in found if schedule is not None]
     many = default_schedule(plan, shapes, FEW_REQUESTS + 1)
-    return [many] if many.path_sum == "dot" and many != base else []
+    sums = [many] if many.path_sum == "dot" and many != base else []
+    shared = spread_walks(base, plan, shapes) if batch <= FEW_REQUESTS else None
+    return sums if shared is None else [*sums, shared]

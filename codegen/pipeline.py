@@ -158,7 +158,7 @@ def emit_kernels(context: Context) -> list[EmittedKernel]:
         kernels.append(emit_head_factors(context, pdl=pdl))
         kernels.append(with_persistent(context, emit_values(context, pdl=pdl)))
     else:
-        if context.walked:
+        if context.walked and not context.spread_walks:
             kernels += emit_walked(context, pdl=pdl)
         early = prepared or context.walked
         verify = emit_verify(context, wait=("prepared" if early else "start") if pdl else None)

@@ -24,6 +24,7 @@ ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors", "factors16", "deferred")
 PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
+WALK_NODES = (0, 8, 16, 32)
 
 
 class InvalidSchedule(ScheduleError):
@@ -92,6 +93,10 @@ class Schedule:
     """How the factors kernel sums gates along paths: `select` and add, or `dot` with the mask. Per
     key channel `select` walks up the paths and multiplies; `dot` has decays as differences of sums,
     and walks where those leave their bounds."""
+    walk_nodes: int = 0
+    """Nodes of a program of the prepare kernel, where that walks up their paths and multiplies
+    decays per key channel: several programs of `factor_warps` share the nodes of a head. 0: the
+    factors kernel walks, for all nodes of a head or of a block."""
     order: str = "tiles"
     """Which programs of value tiles come after each other, to find in the caches what they share:
     the `tiles` of a head, or the `heads` of a request with one tile each."""

@@ -17,6 +17,7 @@ from boleir.codegen.schedule import (
     PRECISIONS,
     PREPARES,
     SOLVERS,
+    WALK_NODES,
     InvalidSchedule,
     Schedule,
     block_depth,
@@ -41,6 +42,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "order": ORDERS,
     "warps": (1, 2, 4, 8, 16),
     "factor_warps": (1, 2, 4, 8, 16),
+    "walk_nodes": WALK_NODES,
 }
 
 PRODUCT_TOLERANCE = 2e-5
@@ -72,6 +74,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_loop(schedule, shapes)
     _check_key_loop(schedule, plan, shapes)
     _check_groups(schedule, plan, shapes)
+    _check_spread_walks(schedule, plan)
     _check_solver(schedule, plan, shapes)
 
 
@@ -349,6 +352,24 @@ def _check_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             f"of a key head together, not {what}",
             mend=mend,
         )
+
+
+def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
+    """Walks that the prepare kernel takes: of vectors as they come, with row scalars that it
+    prepares anyway."""
+    nodes, what = schedule.walk_nodes, ""
+    if not nodes:
+        return
+    if plan.key_decay is None:
+        what = f"{plan.name} has no decays per key channel"
+    elif schedule.path_sum != "select":
+        what = f"path_sum must be select, not {schedule.path_sum}: sums are no walks"
+    elif schedule.gates != "prepare":
+        what = f"gates must be prepare, not {schedule.gates}: row scalars come with the walks"
+    elif plan.mixed:
+        what = f"inputs of {plan.name} are convolved in the same launch"
+    if what:
+        raise InvalidSchedule(f"walk_nodes {nodes}: {what}", mend="walk_nodes 0")
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:

@@ -87,6 +87,11 @@ class Context:
         return prepared and wide and sums_alone(self.plan)
 
     @property
+    def spread_walks(self) -> bool:
+        """Whether programs of the prepare kernel walk up the paths, each for a few nodes."""
+        return self.key_walks and self.schedule.walk_nodes > 0
+
+    @property
     def walk_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
         the parent of each node; where another kernel than that of the walks looks for what is not
@@ -96,6 +101,8 @@ class Context:
 
         if not self.key_walks:
             return ()
+        if self.spread_walks:
+            return ("gates_size",) if is_sized(self.plan) else ()
         if not self.prepared_sums:
             return ("parent", "gates_size") if self.walked else ("parent",)
         own = (f"own_{number}" for number in range(len(own_products(self.plan))))

@@ -147,9 +147,16 @@ class GroupTiles(Tiles):
         return self.memo[known]
 
 
-def split_program(writer: Writer, parts: tuple[tuple[str, int], ...]) -> None:
-    """Find part, head and request of a program; a part of which there is one gets no name."""
-    rest = writer.let("program", "tl.program_id(0)")
+def split_program(
+    writer: Writer, parts: tuple[tuple[str, int], ...], *, given: bool = False
+) -> None:
+    """Find part, head and request of a program, whose number may be `given`; a part of which there
+    is one gets no name."""
+    if given:
+        rest = "program"
+        writer.arg(rest, "i32")
+    else:
+        rest = writer.let("program", "tl.program_id(0)")
     for name, count in parts:
         if count > 1:
             writer.let(name, f"{rest} % {count}")

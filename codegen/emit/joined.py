@@ -36,12 +36,13 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
     first, folds = context.prepares_first, schedule.folds
+    apart = pdl and context.spread_walks and not first
     parts = [emit_prepare(context).part("one_preparation")] if first else []
-    parts += [emit_head_factors(context, pdl=False).part("one_system")] if folds else []
-    tile = emit_values(context, pdl=False) if folds else emit_verify(context)
+    parts += [emit_head_factors(context, pdl=apart).part("one_system")] if folds else []
+    tile = emit_values(context, pdl=apart) if folds else emit_verify(context)
     parts.append(tile.part("one_tile"))
     w = Writer(context.reserved)
-    if pdl:
+    if pdl and not apart:
         w.line("tl.extra.cuda.gdc_wait()")
         w.line("tl.extra.cuda.gdc_launch_dependents()")
     w.let("program", "tl.program_id(0)")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from boleir.codegen.emit.context import BlockContext, Context
 from boleir.codegen.emit.factors import (
+    begin,
     emit_folded,
     factors_kernel,
     hand_over,
     nodes_on_rows,
     open_kernel,
 )
+from boleir.codegen.emit.frame import DECODE
 from boleir.codegen.emit.key_vectors import readers
 from boleir.codegen.emit.key_walks import PathTiles, WalkedSystem, Walks
 from boleir.codegen.emit.precision import Precision
@@ -33,12 +35,20 @@ def emit_key_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     """Split: one program per request and value head: walks, G, C, the solve; nodes on rows."""
     w, context = Writer(context.reserved), nodes_on_rows(context)
     tiles = PathTiles(context, w)
-    _open(tiles, pdl=pdl)
-    hand_over(context, tiles)
-    _walk_here(tiles)
-    w.comment("products that other threads have stored are read below")
-    w.line("tl.debug_barrier()")
-    emit_folded(context, tiles, WalkedSystem(tiles, Precision(context.schedule.precision)))
+    system = WalkedSystem(tiles, Precision(context.schedule.precision))
+    if context.spread_walks:
+        begin(tiles, lambda: tiles.ancestors(0, 0), DECODE, "head", pdl=pdl)
+        system.load_products()
+        tiles.prefetch_rows(0)
+        tiles.scalars(0)
+        hand_over(context, tiles)
+    else:
+        _open(tiles, pdl=pdl)
+        hand_over(context, tiles)
+        _walk_here(tiles)
+        w.comment("products that other threads have stored are read below")
+        w.line("tl.debug_barrier()")
+    emit_folded(context, tiles, system)
     return factors_kernel(context, w, pdl=pdl)
 
 

@@ -115,7 +115,10 @@ def sums_alone(plan: Plan) -> bool:
 def vector_planes(context: Context) -> tuple[Plane, ...]:
     """What the planes of `decayed` hold, in order; none where channels decay together."""
     plan, sums = context.plan, (SUMMED,) if context.prepared_sums else ()
-    return (*readers(plan), *computed(plan), *sums) if context.key_walks else ()
+    if not context.key_walks:
+        return ()
+    gathered = () if context.spread_walks else computed(plan)
+    return (*readers(plan), *gathered, *sums)
 
 
 def vector_names(context: Context) -> list[str]:

@@ -70,8 +70,11 @@ class PathTiles(Tiles):
         return super().is_partial(chunk)
 
     def decay_rows(self, b: int) -> list[str]:
-        """The decays as tiles, one where there is no node or channel; their sums."""
+        """The decays as tiles, one where there is no node or channel; their sums. Where others have
+        walked, only those that may be not finite."""
         w, c = self.writer, self.context
+        if c.spread_walks:
+            return self._walked_decays(b) if "gates_size" in c.walk_planes else []
         decay = c.plan.key_decay
         assert decay is not None
         w.origin("decay", place(decay, c.plan.form.decay))
@@ -245,6 +248,11 @@ class WalkedSystem(System):
         for reader in readers(self.context.plan):
             plane_tile(self.tiles, reader, 0, 0)
 
+    def load_products(self) -> None:
+        """All products of the nodes of one block: loads that do not wait for each other."""
+        for plane in product_planes(self.context):
+            self.plane_of_products(0, 0, plane)
+
     def state_reader(self, base: Expr, after_decay: bool, b: int, chunk: int) -> Pieces:
         """The vector times the decays of its path, channel by channel."""
         t, w, reader = self.tiles, self.writer, (base, after_decay)
@@ -264,8 +272,11 @@ class WalkedSystem(System):
         Ancestors come first: selecting by that says nothing new, but Triton moves what depends on a
         load and on no node number into the layout of the next product, and fails to move masks.
         """
+        return self.plane_of_products(b, a, ((reader.base, after_decay), written.base))
+
+    def plane_of_products(self, b: int, a: int, plane: tuple[Reader, Expr]) -> str:
+        """The same, by plane."""
         t, c = self.tiles, self.context
-        plane = ((reader.base, after_decay), written.base)
         known = ("walked", b, a, *plane)
         if known not in self.memo:
             row = t.across(f"{c.block('node', b)} * COLUMNS")
@@ -273,7 +284,7 @@ class WalkedSystem(System):
             nodes = f"{t.across(c.block('node', b))} >= {t.along(c.block('node', a))}"
             load = f"tl.load({at}, mask={t.across(c.block('inside', b))}, other=0.0)"
             load = f"tl.where({nodes}, {load}, 0.0)"
-            name = c.pair(f"walked_{leaf(reader.base)}_{leaf(written.base)}", b, a)
+            name = c.pair(f"walked_{leaf(plane[0][0])}_{leaf(plane[1])}", b, a)
             self.memo[known] = self.writer.temp(load, name)
         return self.memo[known]
 

@@ -18,6 +18,7 @@ from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.convolution import convolved_alike, emit_convolution
 from boleir.codegen.emit.handover import handed_planes
 from boleir.codegen.emit.key_prepared import emit_prepared_sums
+from boleir.codegen.emit.key_spread import emit_spread_walks, spread_programs
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
 from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.signals import announce_prepared
@@ -37,7 +38,7 @@ def needs_prepare(context: Context) -> bool:
     """Whether there is anything to prepare."""
     plan = context.plan
     rows = context.schedule.gates == "prepare" and has_rows(plan)
-    return bool(plan.mixed) or rows or context.prepared_sums
+    return bool(plan.mixed) or rows or context.prepared_sums or context.spread_walks
 
 
 def prepared_planes(context: Context) -> int:
@@ -62,6 +63,8 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
     if context.prepared_sums:
         return emit_prepared_sums(context, pdl=pdl)
+    if context.spread_walks:
+        return emit_spread_walks(context, pdl=pdl)
     prepared = context.schedule.gates == "prepare"
     w = Writer(context.reserved)
     groups = _groups(context)
@@ -91,6 +94,8 @@ def preparing(context: Context) -> int:
     """Programs that prepare one request."""
     if context.prepared_sums:
         return context.shapes.value_heads
+    if context.spread_walks:
+        return spread_programs(context)
     return _shares(context, _groups(context))[2]
 
 

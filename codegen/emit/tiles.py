@@ -92,7 +92,8 @@ class Tiles(Vectors):
         """Emit what decays the state; node vectors that are not finite where that is not."""
         c = self.context
         if c.plan.log_decay is None:
-            return self._walked_decays(b) if c.walked else []
+            sized = c.walked and "gates_size" in c.walk_planes
+            return self._walked_decays(b) if sized else []
         own = ["g"] if self.sums_by_dot and not self.rows_ready else []
         return [self._path_sums(b), *own]
 

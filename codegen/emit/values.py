@@ -63,11 +63,18 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     elif not per_key:
         products = state_products(system, 0, state)
     if pdl:
-        w.section("what follows reads results of the factors kernel")
+        before = "prepare" if joined else "factors"
+        w.section(f"what follows reads results of the {before} kernel")
         w.line("tl.extra.cuda.gdc_wait()")
+    if pdl and joined:
+        w.line("tl.extra.cuda.gdc_launch_dependents()")
+    if context.spread_walks:
+        if context.prepares_first:
+            wait_prepared(w)
+        products = _decayed_products(context, system, state)
     if joined:
         wait(w)
-    if per_key:
+    if per_key and not context.spread_walks:
         products = _decayed_products(context, system, state)
     load_rows(tiles, 0, handover(context).names)
     _finish(context, tiles, system, products)

@@ -56,7 +56,7 @@ class Walk(GroupTiles):
         their number."""
         w = self.writer
         tiles = walk_tiles(self.whole, self.nodes)
-        split_program(w, (*before, ("node_tile", tiles)))
+        split_program(w, (*before, ("node_tile", tiles)), given=self.whole.prepares_first)
         w.let("key_head", "head // GROUP" if self.context.shapes.group > 1 else "head")
         if pdl:
             w.line("tl.extra.cuda.gdc_wait()")
@@ -126,8 +126,8 @@ class Walk(GroupTiles):
         yield
         self.writer.precise = False
 
-    def _move_up(self) -> None:
-        """To the nearest ancestor that is left: the highest bit."""
+    def _move_up(self, above: str = "node_reached") -> None:
+        """`above`, the nearest ancestor that is left: the highest bit."""
         w, words = self.writer, self.whole.shapes.words
         for word in range(words):
             left = f"left_{word}"
@@ -139,10 +139,10 @@ class Walk(GroupTiles):
             if words > 1:
                 highest = f"tl.where(left_{word} < 0, {64 * word + 63}, {64 * word} + {highest})"
             reached = f"tl.where(left_{word} != 0, {highest}, {reached})"
-        w.let("node_reached", reached)
-        w.let("bit", "1 << (tl.maximum(node_reached, 0) & 63).to(tl.int64)")
+        w.let(above, reached)
+        w.let("bit", f"1 << (tl.maximum({above}, 0) & 63).to(tl.int64)")
         for word in range(words):
-            gone = f"tl.where(node_reached // 64 == {word}, bit, 0)" if words > 1 else "bit"
+            gone = f"tl.where({above} // 64 == {word}, bit, 0)" if words > 1 else "bit"
             w.let(f"left_{word}", f"left_{word} & ~{gone}")
 
     def scaled(self, name: str, after: bool) -> str:

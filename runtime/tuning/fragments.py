@@ -20,6 +20,7 @@ from boleir.codegen.schedule import (
     PATH_SUMS,
     PREPARES,
     SOLVERS,
+    WALK_NODES,
 )
 
 Chosen = Mapping[str, Any]
@@ -120,6 +121,12 @@ def _groups(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "split" and one_block and shapes.group > 1)
 
 
+def _prepares(chosen: Chosen, shapes: Shapes) -> bool:
+    """A prepare kernel computes row scalars, and may walk for them, too."""
+    alone = chosen["fusion"] in ("split", "joined", "walked") and chosen["gates"] == "prepare"
+    return bool(alone and chosen["path_sum"] == "select")
+
+
 def _tiled(chosen: Chosen, shapes: Shapes) -> bool:
     """There are several heads, and several value tiles of each."""
     several = shapes.value_heads > 1 and shapes.d_v > chosen["b_v"]
@@ -160,6 +167,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "lead": Fragment((0, 128, 256, 320, 384), 0, _joined, ordered=True),
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
+    "walk_nodes": choice(WALK_NODES, _prepares),
     "order": choice(ORDERS, _tiled),
     "persistent": Fragment((0, 132, 264, 396), 0, _stays, ordered=True),
     "pdl": flag(True),

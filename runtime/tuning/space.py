@@ -33,7 +33,7 @@ FREE_BY_CHANNEL = ("registers", "factor_registers", "prefetch")
 """The same where key channels decay apart: whether their decays may be sums (`path_sum`) depends on
 the pairs and on `factor_warps`."""
 
-LATE = ("prepare", "factor_heads", "lead", "order", "persistent", "pdl")
+LATE = ("prepare", "factor_heads", "walk_nodes", "lead", "order", "persistent", "pdl")
 """Fields that points have at their defaults where they are enumerated: the model hardly tells their
 values apart, and each would multiply the points. Neighbours of good schedules have the others."""
 

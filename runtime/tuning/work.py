@@ -47,6 +47,8 @@ def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[W
     """The kernels of a layer's verification in launch order, for `batch` full requests."""
     prepared = schedule.gates == "prepare" or plan.mixed
     found = [_prepare(schedule, plan, shapes, batch)] if prepared else []
+    if schedule.walk_nodes:
+        found = [_spread(schedule, plan, shapes, batch)]
     if schedule.fusion == "staged":
         from boleir.runtime.tuning.staged_work import staged_works
 
@@ -54,7 +56,7 @@ def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[W
     elif schedule.folds:
         found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
     else:
-        if schedule.fusion == "walked":
+        if schedule.fusion == "walked" and not schedule.walk_nodes:
             found += _walked(schedule, plan, shapes, batch)
         found.append(_verify(schedule, plan, shapes, batch))
     return tuple(found)
@@ -173,6 +175,8 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     operations, read, walked = _grams(schedule, plan, shapes), 0.0, 0
     if plan.key_decay is not None:
         operations, read, walked = _walk(schedule, plan, shapes)
+    if schedule.walk_nodes:
+        operations, read, walked = 0.0, float(_product_bytes(schedule, plan)), 0
     count = blocks(schedule, shapes)
     later = (count - 1) / 2  # blocks that a program finds behind its own, on average
     operations += later * (_grams(schedule, plan, shapes) + (outputs + pairs) * folding)
@@ -214,6 +218,28 @@ def _walk(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float,
     readers = len(plan.pairs) + len(plan.readouts)
     operations = ELEMENTWISE * entries * (2 + written * (1 + 2 * readers))
     return operations, entries * (4.0 + 4 * written), steps
+
+
+def _spread(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
+    """Walks of a few nodes per program of the prepare kernel, which computes decays in each
+    step."""
+    nodes, warps = schedule.walk_nodes, schedule.factor_warps
+    share = nodes / schedule.node_block
+    operations, read, steps = _walk(schedule, plan, shapes)
+    entries = nodes * shapes.d_k * steps
+    return Work(
+        "prepare", batch * shapes.value_heads * -(-shapes.max_nodes // nodes), warps, 16 * warps, 0,
+        share * (read / 2 + _vectors(schedule, shapes, values=True)),
+        share * operations + ELEMENTWISE * DECAYING * entries, steps,
+        Footprint(0, 8 * nodes * shapes.d_k, warps), gated=nodes,
+    )  # fmt: skip
+
+
+def _product_bytes(schedule: Schedule, plan: Plan) -> int:
+    """Bytes of the products that walks leave of a node block."""
+    written = len(plan.pairs) + len(plan.writes)
+    readers = len(plan.pairs) + len(plan.readouts)
+    return 4 * written * readers * schedule.node_block**2
 
 
 def _sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> tuple[float, float, int]:

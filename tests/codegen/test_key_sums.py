@@ -224,6 +224,7 @@ def test_tuners_try_sums_where_registers_allow() -> None:
         many = default_schedule(plan, shapes, 16)
         assert (plan.key_decay is not None and many.path_sum == "dot") == bool(offers), name
         found = offered_schedules(plan, shapes, 1)
+        found = [schedule for schedule in found if not schedule.walk_nodes]
         made = [lower(boleir.load(name), shapes, schedule=schedule) for schedule in found]
         assert sum(one.context.key_sums for one in made) == offers, name
         assert all(one.context.key_sums for one in made) or name == "gdn"  # which loops over keys

@@ -114,6 +114,7 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         factor_heads=rng.choice([1, 1, group]),
         order=rng.choice(ORDERS),
         persistent=rng.choice([0, 0, 0, 1, 3]),
+        walk_nodes=rng.choice([0, 0, 8, 16]),
         pdl=False,
     )
 
