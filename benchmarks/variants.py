@@ -77,10 +77,12 @@ def _value(kind: type, text: str) -> Any:
     return {"True": True, "False": False}[text] if kind is bool else kind(text)
 
 
-def kernel_of(item: Item, layer: str, out_dtype: str | None = None) -> Kernel:
+def kernel_of(item: Item, options: argparse.Namespace, out_dtype: str | None = None) -> Kernel:
     """The kernel of an item for the GPU here."""
     recurrence, row = resolve(item.recurrence), item.row
-    shapes = shapes_of(recurrence, LAYERS[layer], row, "bfloat16")
+    shapes = shapes_of(recurrence, LAYERS[options.layer], row, "bfloat16")
+    if options.key_heads:
+        shapes = replace(shapes, key_heads=options.key_heads)
     heads = (shapes.key_heads, shapes.value_heads)
     plan = make_plan(derive(recurrence).normal, shapes.d_k, shapes.d_v, *heads)
     return boleir.compile(
@@ -97,11 +99,11 @@ def kernel_of(item: Item, layer: str, out_dtype: str | None = None) -> Kernel:
     )
 
 
-def measure(item: Item, layer: str, rounds: int) -> dict[str, Any]:
+def measure(item: Item, options: argparse.Namespace) -> dict[str, Any]:
     """Errors of an item and, where they are small, its times in microseconds per layer."""
     from boleir.runtime.spot_check import errors_of, state_limit
 
-    exact = kernel_of(item, layer, "float32")
+    exact = kernel_of(item, options, "float32")
     errors = [errors_of(exact, resolve(item.recurrence), seed) for seed in SEEDS]
     found: dict[str, Any] = {"errors": {"verify": max(e[0] for e in errors)}}
     found["errors"]["commit"] = max(e[1] for e in errors)
@@ -110,8 +112,10 @@ def measure(item: Item, layer: str, rounds: int) -> dict[str, Any]:
         found["errors"]["verify"] <= LIMIT and found["errors"]["commit"] <= allowed
     )
     if not found["wrong"]:
-        kernel = kernel_of(item, layer)
-        policy = replace(Policy(), replays=rounds, working_set=3 * make_clock("cuda").l2_bytes())
+        kernel = kernel_of(item, options)
+        policy = replace(
+            Policy(), replays=options.rounds, working_set=3 * make_clock("cuda").l2_bytes()
+        )
         found["us"] = stage_us(kernel, item.row.batch, policy)
     return found
 
@@ -120,6 +124,7 @@ def in_child(item: Item, options: argparse.Namespace, step: str) -> dict[str, An
     """`step` (compile or measure) of an item in a process of its own."""
     own = [sys.executable, "-m", "benchmarks.variants", item.text, "--step", step]
     own += ["--layer", options.layer, "--rounds", str(options.rounds)]
+    own += ["--key-heads", str(options.key_heads)]
     try:
         child = subprocess.run(
             own, capture_output=True, text=True, timeout=options.seconds, check=False
@@ -136,9 +141,9 @@ def in_child(item: Item, options: argparse.Namespace, step: str) -> dict[str, An
 def step_of_child(item: Item, options: argparse.Namespace) -> dict[str, Any]:
     """What a child does."""
     if options.step == "measure":
-        return measure(item, options.layer, options.rounds)
+        return measure(item, options)
     for out_dtype in (None, "float32"):
-        kernel_of(item, options.layer, out_dtype)
+        kernel_of(item, options, out_dtype)
     return {}
 
 
@@ -180,6 +185,7 @@ def parser() -> argparse.ArgumentParser:
     add = command.add_argument
     add("items", nargs="+", help="NAME@REQUESTSxNODESxDEPTH[:field=value,...]")
     add("--layer", choices=LAYERS, default="qwen3.5-9b", help="layer shape")
+    add("--key-heads", type=int, default=0, help="instead of those that benchmarks.recurrences has")
     add("--rounds", type=int, default=15, help="timed replays")
     add("--seconds", type=float, default=90.0, help="limit of each process")
     add("--name", default="variants", help="name of the result file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
@@ -52,6 +53,9 @@ def default_schedule(
     found = _default_schedule(plan, shapes, batch)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
+    inline = replace(found, gates="inline")
+    if not plan.mixed and Context(plan, shapes, inline).shares_systems:
+        found = inline
     if found.solver == "horner" and horner_sweeps(found, plan, shapes) > HORNER_SWEEPS:
         found = replace(found, solver="levels")
     alone = target is not None and target.backend == "cuda" and not target.wide_products

@@ -231,7 +231,7 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     rows = len(readers(context.plan)) * vector_entries(context)
     entries = tiles * context.schedule.node_block**2 + rows
     per_head = folded_pieces(context) * entries
-    return context.shapes.value_heads * per_head, folded_dtype(context)
+    return context.systems * per_head, folded_dtype(context)
 
 
 def _vectors(lowered: Lowered) -> int:

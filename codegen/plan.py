@@ -220,6 +220,15 @@ class Plan:
         inputs = (x for x in walk(*bases) if isinstance(x, Input))
         return self.key_decay is None and all(x.kind is Kind.KEY for x in inputs)
 
+    def is_per_key_head(self, scalars: tuple[Scalar, ...]) -> bool:
+        """Whether the system of the tree is the same for all value heads of a key head: its
+        vectors, decays and the row `scalars` in it depend on key vectors alone."""
+        written = [x.write.base for x in self.pairs] + [x.key.base for x in self.writes]
+        exprs = [operand.base for operand in self.reading] + written
+        exprs += [x for x in (self.log_decay, self.key_decay, self.key_log_decay) if x is not None]
+        exprs += [scalar.expr for scalar in scalars]
+        return all(x.kind is Kind.KEY for x in walk(*exprs) if isinstance(x, Input))
+
     @property
     def reads_sums(self) -> bool:
         """Whether a vector that reads the state is computed from a sum over key channels."""

@@ -198,8 +198,8 @@ _RESERVED = frozenset(
     """
     RECORDED channels pending recorded recorded_stride steps tokens value_head
     B_K B_V COLUMNS D_K D_V FACTOR_HEADS GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
-    PASSING_CHANNELS PATH PREPARING SIGNALS VALUE_HEADS VALUE_TILES tl triton accepted ancestors
-    batch capacity
+    KEY_HEADS PASSING_CHANNELS PATH PREPARING SIGNALS VALUE_HEADS VALUE_TILES tl triton accepted
+    ancestors batch capacity
     conv_weight cu_nodes decayed depths folded mixed near out out_stride passing precise_exp
     products rows signals slots state state_stride table target_slots track_nodes track_slots
     unknowns vectors window window_stride one_preparation one_system one_tile replay
@@ -211,7 +211,7 @@ _LOCALS = frozenset(
     """
     ahead behind is_system later prepared ready requests shared system turn
     anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
-    reach zero
+    reach seen_at zero
     shrunk walked count_at entries member minus_h node_there position rows_again start_position
     state_row tile_at tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell

@@ -339,6 +339,8 @@ def _check_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     what = ""
     if schedule.fusion != "split":
         what = f"{schedule.fusion} schedules"
+    elif _shares_systems(schedule, plan, shapes):
+        what = f"{plan.name}, whose value heads share one system anyway"
     elif blocks(schedule, shapes) > 1:
         what = f"{shapes.max_nodes} nodes in blocks of {schedule.node_block}"
     elif not plan.grams_per_key_head:
@@ -370,6 +372,12 @@ def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
         what = f"inputs of {plan.name} are convolved in the same launch"
     if what:
         raise InvalidSchedule(f"walk_nodes {nodes}: {what}", mend="walk_nodes 0")
+
+
+def _shares_systems(schedule: Schedule, plan: Plan, shapes: Shapes) -> bool:
+    from boleir.codegen.emit.context import Context
+
+    return Context(plan, shapes, schedule).shares_systems
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:

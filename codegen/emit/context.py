@@ -69,6 +69,30 @@ class Context:
         return self.plan.key_decay is not None and self.schedule.fusion != "fused"
 
     @property
+    def shares_systems(self) -> bool:
+        """Whether the value heads of a key head share one system, which is solved once for them.
+        Where an earlier kernel has looked for values that are not finite, it differs by these."""
+        if self.shapes.group == 1 or not self.schedule.folds:
+            return False
+        one_block = blocks(self.schedule, self.shapes) == 1
+        return one_block and self.plan.is_per_key_head(self.scalars_needed)
+
+    @property
+    def systems(self) -> int:
+        """Systems of a request that are solved."""
+        return self.shapes.key_heads if self.shares_systems else self.shapes.value_heads
+
+    @property
+    def tiles_per_system(self) -> int:
+        """Value tiles that wait for the same system."""
+        return self.shapes.value_heads // self.systems * self.value_tiles
+
+    @property
+    def system_head(self) -> str:
+        """Name of the number of a system among those of a request."""
+        return "key_head" if self.shares_systems else "head"
+
+    @property
     def key_sums(self) -> bool:
         """Whether decays per key channel are differences of sums along the paths where those stay
         small, and vectors are put together before they read the state."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
-from boleir.codegen.emit.frame import DECODE
+from boleir.codegen.emit.frame import DECODE, DECODE_SHARED
 from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
 from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough_inverse
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
@@ -59,7 +59,8 @@ def nodes_on_rows(context: Context) -> Context:
 def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     """Indices, loads, row scalars. `early` emits what needs no row scalars: before the wait where
     the prepare kernel has nothing to do with it."""
-    begin(tiles, early, DECODE, "head", pdl=pdl)
+    decode = DECODE_SHARED if tiles.context.shares_systems else DECODE
+    begin(tiles, early, decode, "head", pdl=pdl)
     if tiles.rows_ready:
         tiles.prefetch_rows(0)
         if tiles.context.plan.mixed:
@@ -102,10 +103,11 @@ def factors_kernel(context: Context, w: Writer, *, pdl: bool) -> EmittedKernel:
         announce(context, w)
     heads = context.schedule.factor_heads
     each = f" for {heads} heads in turn" if heads > 1 else ""
+    head = "key head" if context.shares_systems else "head"
     return w.kernel(
         "factors",
-        f"Once per head{each}: the system of the tree, solved and folded into the readout.",
-        (f"{context.shapes.value_heads // heads} * batch", "1", "1"),
+        f"Once per {head}{each}: the system of the tree, solved and folded into the readout.",
+        (f"{context.systems // heads} * batch", "1", "1"),
         warps=context.schedule.factor_warps,
         registers=context.schedule.factor_registers,
         pdl=pdl,

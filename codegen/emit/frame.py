@@ -18,6 +18,12 @@ head = program % VALUE_HEADS
 request = program // VALUE_HEADS"""
 """Lines that find what a program of one head works on."""
 
+DECODE_SHARED = """\
+head = program % KEY_HEADS
+request = program // KEY_HEADS"""
+"""The same for a key head whose value heads share their system: its planes are numbered like key
+heads."""
+
 
 class Frame:
     """Emits what every verify kernel starts with; remembers in the writer what has been emitted."""
@@ -44,7 +50,8 @@ class Frame:
         w = self.writer
         for text in decode.splitlines():
             w.line(text)
-        w.let("key_head", f"{head} // GROUP" if self.context.shapes.group > 1 else head)
+        grouped = self.context.shapes.group > 1 and "KEY_HEADS" not in decode
+        w.let("key_head", f"{head} // GROUP" if grouped else head)
         self.node_range()
 
     def node_range(self) -> None:

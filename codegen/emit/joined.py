@@ -17,6 +17,7 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.key_stages import emit_head_factors
 from boleir.codegen.emit.prepare import emit_prepare, preparing
+from boleir.codegen.emit.signals import tiles_of_system
 from boleir.codegen.emit.values import emit_values
 from boleir.codegen.emit.verify import emit_verify
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -49,10 +50,10 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     if first:
         _prepare_first(context, w, parts)
     else:
-        w.let("systems", "tl.num_programs(0) // (1 + VALUE_TILES)")
-        _systems_and_tiles(w, schedule.lead, "program", parts)
+        w.let("systems", f"tl.num_programs(0) // (1 + {tiles_of_system(context)})")
+        _systems_and_tiles(context, w, "program", parts)
     tiles = context.value_tiles * context.shapes.value_heads
-    programs = tiles + (context.shapes.value_heads if folds else 0)
+    programs = tiles + (context.systems if folds else 0)
     programs += preparing(context) if first else 0
     kernel = w.kernel(
         "verify",
@@ -69,8 +70,9 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
 def _prepare_first(context: Context, w: Writer, parts: list[EmittedKernel]) -> None:
     """Of `parts` the first prepares, and its programs come before those of the others."""
     preparation, *others = parts
-    each = "VALUE_TILES" if len(others) == 1 else "(1 + VALUE_TILES)"
-    w.let("requests", f"tl.num_programs(0) // (PREPARING + VALUE_HEADS * {each})")
+    tiles, heads = tiles_of_system(context), "KEY_HEADS" if context.shares_systems else "VALUE_HEADS"
+    each = tiles if len(others) == 1 else f"(1 + {tiles})"
+    w.let("requests", f"tl.num_programs(0) // (PREPARING + {heads} * {each})")
     w.let("ready", "requests * PREPARING")
     with w.block("if program < ready:"):
         w.line(_call(w, preparation, "program"))
@@ -79,15 +81,17 @@ def _prepare_first(context: Context, w: Writer, parts: list[EmittedKernel]) -> N
             w.line(_call(w, others[0], "program - ready"))
         else:
             w.let("later", "program - ready")
-            w.let("systems", "requests * VALUE_HEADS")
-            _systems_and_tiles(w, context.schedule.lead, "later", others)
+            w.let("systems", f"requests * {heads}")
+            _systems_and_tiles(context, w, "later", others)
 
 
-def _systems_and_tiles(w: Writer, lead: int, program: str, parts: list[EmittedKernel]) -> None:
+def _systems_and_tiles(
+    context: Context, w: Writer, program: str, parts: list[EmittedKernel]
+) -> None:
     """The factors of a head, or a value tile: the two `parts`."""
     factors, values = parts
-    if lead:
-        _take_turns(w, lead, program)
+    if context.schedule.lead:
+        _take_turns(context, w, program)
         with w.block("if is_system:"):
             w.line(_call(w, factors, "system"))
         with w.block("else:"):
@@ -99,15 +103,16 @@ def _systems_and_tiles(w: Writer, lead: int, program: str, parts: list[EmittedKe
             w.line(_call(w, values, f"{program} - systems"))
 
 
-def _take_turns(w: Writer, lead: int, program: str) -> None:
-    """Which system or which value tile is the program's: those of a head come after its system."""
+def _take_turns(context: Context, w: Writer, program: str) -> None:
+    """Which system or which value tile is the program's: those of a system come after it."""
+    tiles = tiles_of_system(context)
     w.comment("some systems first, then the tiles of a head and one more system, the other tiles")
-    w.let("ahead", f"tl.minimum(systems, {lead})")
+    w.let("ahead", f"tl.minimum(systems, {context.schedule.lead})")
     w.let("behind", f"tl.maximum({program} - ahead, 0)")
-    w.let("turn", "behind // (1 + VALUE_TILES)")
-    w.let("place", "behind % (1 + VALUE_TILES)")
+    w.let("turn", f"behind // (1 + {tiles})")
+    w.let("place", f"behind % (1 + {tiles})")
     w.let("shared", "turn < systems - ahead")
-    w.let("is_system", f"({program} < ahead) | (shared & (place == VALUE_TILES))")
+    w.let("is_system", f"({program} < ahead) | (shared & (place == {tiles}))")
     w.let("system", f"tl.where({program} < ahead, {program}, ahead + turn)")
     w.let("tile", "behind - tl.minimum(turn, systems - ahead)")
 

@@ -162,7 +162,8 @@ def plane_tile(tiles: Tiles, plane: Plane, chunk: int, b: int, node: str = "") -
     key = ("vector plane", number)
     if key not in tiles.memo:
         decayed, capacity = w.arg("decayed", "*fp32"), w.arg("capacity", "i64")
-        at = f"{decayed} + ({plane_of(number, 'head')} * {capacity} + first) * D_K"
+        plane = plane_of(number, tiles.context.system_head)
+        at = f"{decayed} + ({plane} * {capacity} + first) * D_K"
         tiles.memo[key] = w.temp(at, f"decayed_{number}_rows")
     row = f"({node or tiles.context.block('node', b)} * D_K)[:, None]"
     return f"{tiles.memo[key]} + {row} + {tiles.key_name(chunk)}[None, :]"
@@ -179,6 +180,7 @@ def product_rows(tiles: Tiles, reader: Reader, base: Expr) -> str:
     key = ("product plane", number)
     if key not in tiles.memo:
         products, capacity = w.arg("products", "*fp32"), w.arg("capacity", "i64")
-        at = f"{products} + ({plane_of(number, 'head')} * {capacity} + first) * COLUMNS"
+        plane = plane_of(number, tiles.context.system_head)
+        at = f"{products} + ({plane} * {capacity} + first) * COLUMNS"
         tiles.memo[key] = w.temp(at, f"{leaf(reader[0])}_{leaf(base)}_rows")
     return tiles.memo[key]

@@ -301,6 +301,7 @@ def _constants(context: Context) -> list[_Entry]:
         "MAX_NODES": shapes.max_nodes,
         "PATH": path_length(shapes),
         "NODE_BLOCK": schedule.node_block,
+        "KEY_HEADS": shapes.key_heads,
         "VALUE_HEADS": shapes.value_heads,
         "FACTOR_HEADS": schedule.factor_heads,
         "GROUP": shapes.group,

@@ -30,8 +30,10 @@ def find_tile(tiles: Tiles) -> None:
 
 
 def system_number(context: Context) -> str:
-    """The number of the program's head among those of all requests, as a factor."""
+    """The number of the program's system among those of all requests, as a factor."""
     order = context.schedule.order
+    if context.shares_systems:
+        return "(request * KEY_HEADS + key_head)"
     return "program // VALUE_TILES" if order == "tiles" else "(request * VALUE_HEADS + head)"
 
 

@@ -14,8 +14,15 @@ from __future__ import annotations
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.writer import Writer
 
-ROW = "(1 + VALUE_TILES)"
-"""Counters of one head: that of its factors, then one for each value tile."""
+
+def tiles_of_system(context: Context) -> str:
+    """Value tiles of a system, as a factor."""
+    return "GROUP * VALUE_TILES" if context.shares_systems else "VALUE_TILES"
+
+
+def _row(context: Context) -> str:
+    """Counters of a system, as a factor: that of its factors, then one for each value tile."""
+    return f"(1 + {tiles_of_system(context)})"
 
 
 def signals(context: Context) -> int:
@@ -23,7 +30,7 @@ def signals(context: Context) -> int:
     its heads."""
     if context.schedule.fusion != "joined" and not context.prepares_first:
         return 0
-    return context.prepares_first + context.shapes.value_heads * (1 + context.value_tiles)
+    return context.prepares_first + context.systems * (1 + context.tiles_per_system)
 
 
 def announce_prepared(w: Writer) -> None:
@@ -43,10 +50,12 @@ def announce(context: Context, w: Writer) -> None:
 
 
 def expect(context: Context, w: Writer, system: str) -> None:
-    """Which launch a value program waits for, given the number of its head among those of all
+    """Which launch a value program waits for, given the number of its system among those of all
     requests; early, as nothing depends on it yet."""
     w.let("signals_head", _head(context, w, system))
-    w.let("launch", "tl.load(signals_head + 1 + value_tile) + 1")
+    tile = "head % GROUP * VALUE_TILES + value_tile" if context.shares_systems else "value_tile"
+    w.let("seen_at", f"signals_head + 1 + {tile}")
+    w.let("launch", "tl.load(seen_at) + 1")
 
 
 def expect_prepared(context: Context, w: Writer) -> None:
@@ -74,12 +83,12 @@ def wait_prepared(w: Writer) -> None:
 
 def remember(w: Writer) -> None:
     """Count a launch in which a value program has waited."""
-    w.line("tl.store(signals_head + 1 + value_tile, launch)")
+    w.line("tl.store(seen_at, launch)")
 
 
 def _head(context: Context, w: Writer, system: str) -> str:
     """Where the counters of a head begin."""
     first = f"{w.arg('signals', '*i32')} + "
     if not context.prepares_first:
-        return f"{first}{system} * {ROW}"
-    return f"{first}request * SIGNALS + 1 + head * {ROW}"
+        return f"{first}{system} * {_row(context)}"
+    return f"{first}request * SIGNALS + 1 + {context.system_head} * {_row(context)}"

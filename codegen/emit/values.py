@@ -96,7 +96,7 @@ def load_rows(tiles: Tiles, b: int, names: tuple[str, ...]) -> None:
         if name not in names:
             continue
         own = context.block(name, b)
-        w.let(own, tiles.plane(first_handed_plane(context) + number, name, "head", b))
+        w.let(own, tiles.plane(first_handed_plane(context) + number, name, context.system_head, b))
         for scalar in context.plan.scalars:
             if scalar.name == name:
                 w.memo["scalar", scalar.expr.key, b] = own

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from boleir.codegen.emit.context import Context
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.resources import Footprint
@@ -183,12 +184,13 @@ def _factors(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     tiles = outputs * pairs + later * pairs * (outputs + pairs)
     vectors = _vectors(schedule, shapes, values=False)
     heads = schedule.factor_heads
+    systems = batch * Context(plan, shapes, schedule).systems
     return Work(
         "factors",
-        batch * shapes.value_heads // heads * count,
+        systems // heads * count,
         warps,
         n,
-        batch * shapes.value_heads * count * tiles * n * n * 2.0,
+        systems * count * tiles * n * n * 2.0,
         (1 + later) * vectors + read,
         operations + heads * (pairs * inverse + eliminating + outputs * folding),
         heads * (pairs * (steps + 3) + walked + 3 * (count - 1)),

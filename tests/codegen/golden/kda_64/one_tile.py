@@ -12,7 +12,8 @@ def one_tile(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
-    launch = tl.load(signals_head + 1 + value_tile) + 1
+    seen_at = signals_head + 1 + value_tile
+    launch = tl.load(seen_at) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
     key_c0 = tl.arange(0, B_K)
     key_c1 = 64 + tl.arange(0, B_K)
@@ -37,7 +38,7 @@ def one_tile(
     # what follows reads results of the factors of this head
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
-    tl.store(signals_head + 1 + value_tile, launch)
+    tl.store(seen_at, launch)
 
     # products of the committed state with what has decayed along the paths
     decayed_0_rows = decayed + (head * capacity + first) * D_K

@@ -12,7 +12,8 @@ def one_tile(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
-    launch = tl.load(signals_head + 1 + value_tile) + 1
+    seen_at = signals_head + 1 + value_tile
+    launch = tl.load(seen_at) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
@@ -41,7 +42,7 @@ def one_tile(
     # what follows reads results of the factors of this head
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
-    tl.store(signals_head + 1 + value_tile, launch)
+    tl.store(seen_at, launch)
     out_row_at = rows + (3 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
