@@ -4,7 +4,14 @@ left."""
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context, place, unknown_place
-from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
+from boleir.codegen.emit.handover import (
+    CELL,
+    folded_pieces,
+    folded_tiles,
+    handover,
+    piece_at,
+    place_folded,
+)
 from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
@@ -74,10 +81,13 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         products = _decayed_products(context, system, state)
     if joined:
         wait(w)
+    place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
+    w.let("cell", CELL)
+    folded = Folded(tiles)
     if per_key and not context.spread_walks:
         products = _decayed_products(context, system, state)
     load_rows(tiles, 0, handover(context).names)
-    _finish(context, tiles, system, products)
+    _finish(context, tiles, system, products, folded)
     return w.kernel(
         "values",
         "One value tile per program: the state read once, times the folded factors.",
@@ -129,11 +139,11 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
     return products
 
 
-def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reader, str]) -> None:
+def _finish(
+    context: Context, tiles: Tiles, system: System, products: dict[Reader, str], folded: Folded
+) -> None:
     """Right sides and written values, then the outputs."""
     plan, w, rows = context.plan, tiles.writer, handover(context).out_rows
-    place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
-    w.let("cell", CELL)
     if context.watches_values:
         w.let("bad", "tl.zeros([], tl.int64)")
     right = _right_operands(context, tiles, system, products)
@@ -148,7 +158,7 @@ def _finish(context: Context, tiles: Tiles, system: System, products: dict[Reade
         read = products[readout.query.base, readout.after_decay]
         out = w.let(f"out_tile{readout.mark}", f"{tiles.across(row)} * {read}")
         for number, pieces in enumerate(right, readout.number * len(right)):
-            system.apply(out, pieces, _load_folded(tiles, number), out)
+            system.apply(out, pieces, folded.tile(number), out)
         finish_output(tiles, 0, readout, out)
         store_output(tiles, 0, readout, out)
 
@@ -173,11 +183,23 @@ def _right_operands(
     return right
 
 
-def _load_folded(tiles: Tiles, tile: int) -> Pieces:
-    """Pieces of a folded tile on its side of the product with the right operands."""
-    context, w, names = tiles.context, tiles.writer, []
-    for piece in range(folded_pieces(context)):
-        number = tile * folded_pieces(context) + piece
-        names.append(w.let(f"folded_{tile}_{piece}", f"tl.load({piece_at(number)})"))
-    pieces = Pieces(tuple(names))
-    return pieces if tiles.nodes_on_rows else pieces.transposed()
+class Folded:
+    """The folded tiles. A single one is loaded at once, so that memory is waited for once; more of
+    them, or vectors that come in pieces as well, would take room that other programs use."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        self.tiles = tiles
+        single = folded_tiles(tiles.context) == 1 and not tiles.context.key_sums
+        self._loaded = self._load(0) if single else None
+
+    def tile(self, number: int) -> Pieces:
+        """Pieces of a folded tile on its side of the product with the right operands."""
+        pieces = self._loaded or self._load(number)
+        return pieces if self.tiles.nodes_on_rows else pieces.transposed()
+
+    def _load(self, tile: int) -> Pieces:
+        count, names = folded_pieces(self.tiles.context), []
+        for piece in range(count):
+            load = f"tl.load({piece_at(tile * count + piece)})"
+            names.append(self.tiles.writer.let(f"folded_{tile}_{piece}", load))
+        return Pieces(tuple(names))
