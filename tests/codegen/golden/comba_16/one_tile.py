@@ -1,7 +1,7 @@
 @triton.jit
 def one_tile(
     program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, p,
-    p_stride, rows, capacity, folded, ancestors, out, out_stride,
+    p_stride, folded, rows, capacity, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     value_tile = program % VALUE_TILES
@@ -48,12 +48,14 @@ def one_tile(
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
     tl.store(seen_at, launch)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
 
     # right side: R = r - P (e^T S_pre)
@@ -76,8 +78,6 @@ def one_tile(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: comba.bole:15
     out_tile = out_row[None, :] * state_dot_q
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)

@@ -13,6 +13,6 @@ def verify(
             rows, capacity, folded, signals)
     else:
         one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride,
-            k, k_stride, rows, capacity, folded, out, out_stride)
+            k, k_stride, folded, rows, capacity, out, out_stride)
 
 

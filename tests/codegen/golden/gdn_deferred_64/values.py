@@ -1,7 +1,7 @@
 @triton.jit
 def values(
     cu_nodes, slots, mixed, state, state_stride, A_log, dt_bias, pending, recorded, recorded_stride, passing,
-    rows, capacity, folded, out, out_stride,
+    folded, rows, capacity, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     program = tl.program_id(0)
@@ -56,12 +56,14 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
@@ -75,8 +77,6 @@ def values(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gdn.bole:17
     out_tile = out_row[None, :] * state_dot_q
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)

@@ -1,6 +1,6 @@
 @triton.jit
 def one_tile(
-    program, cu_nodes, signals, slots, state, state_stride, mixed, passing, rows, capacity, folded, out,
+    program, cu_nodes, signals, slots, state, state_stride, mixed, passing, folded, rows, capacity, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -12,7 +12,8 @@ def one_tile(
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
     signals_head = signals + request * SIGNALS + 1 + head * (1 + VALUE_TILES)
-    launch = tl.load(signals_head + 1 + value_tile) + 1
+    seen_at = signals_head + 1 + value_tile
+    launch = tl.load(seen_at) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
     key = tl.arange(0, B_K)
     node = tl.arange(0, NODE_BLOCK)
@@ -47,13 +48,15 @@ def one_tile(
     # what follows reads results of the factors of this head
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
-    tl.store(signals_head + 1 + value_tile, launch)
+    tl.store(seen_at, launch)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
@@ -67,8 +70,6 @@ def one_tile(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gdn.bole:17
     out_tile = out_row[None, :] * state_dot_q
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(right_lo, tl.trans(folded_0_0), out_tile)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_0), out_tile)

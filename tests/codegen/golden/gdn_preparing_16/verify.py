@@ -20,7 +20,7 @@ def verify(
         if later < systems:
             one_system(later, cu_nodes, signals, ancestors, rows, capacity, passing, mixed, folded)
         else:
-            one_tile(later - systems, cu_nodes, signals, slots, state, state_stride, mixed, passing, rows,
-                capacity, folded, out, out_stride)
+            one_tile(later - systems, cu_nodes, signals, slots, state, state_stride, mixed, passing, folded,
+                rows, capacity, out, out_stride)
 
 

@@ -1,6 +1,6 @@
 @triton.jit
 def one_tile(
-    program, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows, capacity, folded, out,
+    program, cu_nodes, signals, slots, mixed, state, state_stride, passing, folded, rows, capacity, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -59,12 +59,14 @@ def one_tile(
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
     tl.store(seen_at, launch)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
     # right side: R = r - P (e^T S_pre)
     # u: gdn.bole:15
@@ -78,8 +80,6 @@ def one_tile(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gdn.bole:17
     out_tile = out_row[:, None] * state_dot_q
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(folded_0_0, right_lo, out_tile)
     out_tile = tl.dot(folded_0_1, right_hi, out_tile)
     out_tile = tl.dot(folded_0_0, right_hi, out_tile)

@@ -11,7 +11,7 @@ def verify(
     if program < systems:
         one_system(program, cu_nodes, ancestors, rows, capacity, passing, mixed, folded, signals)
     else:
-        one_tile(program - systems, cu_nodes, signals, slots, mixed, state, state_stride, passing, rows,
-            capacity, folded, out, out_stride)
+        one_tile(program - systems, cu_nodes, signals, slots, mixed, state, state_stride, passing, folded,
+            rows, capacity, out, out_stride)
 
 

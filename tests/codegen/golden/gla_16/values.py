@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded, ancestors, out,
+    cu_nodes, slots, v, v_stride, state, state_stride, folded, decayed, capacity, rows, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -35,6 +35,10 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
 
     # products of the committed state with what has decayed along the paths
     decayed_0_rows = decayed + (head * capacity + first) * D_K
@@ -58,8 +62,6 @@ def values(
     state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
     out_row_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
     v_f32 = v_tile.to(tl.float32)
     v_finite = v_f32
@@ -77,8 +79,6 @@ def values(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gla.bole:10
     out_tile = out_row[None, :] * state_dot_q
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(v_finite_16, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(v_finite_16, tl.trans(folded_0_0), out_tile)
     out_tile = tl.where(slot >= 0, out_tile, 0.0)

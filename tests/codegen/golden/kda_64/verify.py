@@ -12,7 +12,7 @@ def verify(
         one_system(program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride,
             dt_bias, rows, capacity, decayed, products, depths, folded, signals)
     else:
-        one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, decayed,
-            capacity, rows, folded, ancestors, out, out_stride)
+        one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, folded,
+            decayed, capacity, rows, ancestors, out, out_stride)
 
 

@@ -1,7 +1,7 @@
 @triton.jit
 def one_tile(
-    program, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride, B, B_stride, rows,
-    capacity, folded, ancestors, out, out_stride,
+    program, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride, B, B_stride, folded,
+    rows, capacity, ancestors, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     value_tile = program % VALUE_TILES
@@ -43,14 +43,16 @@ def one_tile(
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
     tl.store(seen_at, launch)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     delta_at = rows + (9 * VALUE_HEADS + head) * capacity + first
     delta = tl.load(delta_at + node, mask=inside, other=0.0)
     D_head_at = rows + (10 * VALUE_HEADS + head) * capacity + first
     D_head = tl.load(D_head_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
     x_f32 = x_tile.to(tl.float32)
     x_finite = delta[None, :] * x_f32
@@ -70,8 +72,6 @@ def one_tile(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: mamba2.bole:12
     out_tile = out_row[None, :] * state_dot_C
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(x_finite_hi, tl.trans(folded_0_1), out_tile)
     out_tile = tl.dot(x_finite_lo, tl.trans(folded_0_0), out_tile)
     out_tile = tl.dot(x_finite_hi, tl.trans(folded_0_0), out_tile)

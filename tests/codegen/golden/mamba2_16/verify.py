@@ -13,6 +13,6 @@ def verify(
             rows, capacity, folded, signals)
     else:
         one_tile(program - systems, cu_nodes, signals, slots, x, x_stride, state, state_stride, C, C_stride,
-            B, B_stride, rows, capacity, folded, ancestors, out, out_stride)
+            B, B_stride, folded, rows, capacity, ancestors, out, out_stride)
 
 

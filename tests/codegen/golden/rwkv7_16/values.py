@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, folded, ancestors, out,
+    cu_nodes, slots, v, v_stride, state, state_stride, folded, decayed, capacity, rows, ancestors, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -35,6 +35,8 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
     # products of the committed state with what has decayed along the paths
     decayed_0_rows = decayed + (head * capacity + first) * D_K
@@ -79,8 +81,6 @@ def values(
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
     erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     bad = tl.zeros([], tl.int64)
 
     # right side: R = r - P (e^T S_pre)
