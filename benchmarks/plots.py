@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.reading import OURS, RESULTS, SERIAL, Reports, floors, read_reports, times
 from benchmarks.serving_shapes import Row
@@ -148,7 +149,10 @@ def recurrences(reports: Reports) -> Chart:
     """All of the library at one glance, the largest row that was measured."""
     cases = [c for r in reports for c in r.get("cases", ()) if "recurrence" in c and "us" in c]
     rows = sorted({c["row"] for c in cases}, key=lambda text: Row.parse(text).total_nodes)
-    last = {c["recurrence"]: c for c in cases if rows and c["row"] == rows[-1]}
+    last: dict[str, Any] = {}
+    for case in cases:
+        if case["row"] == rows[-1]:
+            last.setdefault(case["recurrence"], case)
     series = tuple(
         Series(stage, tuple((float(i), c["us"][stage]) for i, c in enumerate(last.values())))
         for stage in ("verify", "commit")

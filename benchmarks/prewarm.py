@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.recurrences import heads_for
+from benchmarks.recurrences import key_heads_for
 from benchmarks.run import rows_from
 from benchmarks.serving_shapes import LAYERS, Row
 from boleir.codegen.plan import NoKernel
@@ -54,12 +54,12 @@ def compile_one(variant: Variant, layer: str, target: str | None) -> None:
 
     shape, row = LAYERS[layer], variant.row
     recurrence = resolve(variant.recurrence)
-    key_heads, value_heads = heads_for(recurrence, shape)
-    boleir.compile(
-        recurrence, key_heads=key_heads, value_heads=value_heads, d_k=shape.d_k, d_v=shape.d_v,
-        max_nodes=row.nodes, max_depth=row.depth, batch=row.batch, target=target,
-        dtype="bfloat16",
-    )  # fmt: skip
+    for key_heads in key_heads_for(recurrence, shape):
+        boleir.compile(
+            recurrence, key_heads=key_heads, value_heads=shape.value_heads, d_k=shape.d_k,
+            d_v=shape.d_v, max_nodes=row.nodes, max_depth=row.depth, batch=row.batch, target=target,
+            dtype="bfloat16",
+        )  # fmt: skip
 
 
 def compile_share(part: int, parts: int, layer: str, target: str | None) -> int:

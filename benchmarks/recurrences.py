@@ -39,16 +39,21 @@ TOLERATED_ERROR = 2e-2
 """Of outputs that are stored in 16 bits."""
 
 
-def heads_for(recurrence: Recurrence, shape: LayerShape) -> tuple[int, int]:
-    """The layer's heads; as many key heads as value heads where the decay has key channels."""
+def key_heads_for(recurrence: Recurrence, shape: LayerShape) -> tuple[int, ...]:
+    """Numbers of key heads that a recurrence is measured with: the layer's; where decays belong to
+    key channels, as many as value heads, too, as in their published layers."""
     key_heads, value_heads = shape.key_heads, shape.value_heads
     plan = make_plan(derive(recurrence).normal, shape.d_k, shape.d_v, key_heads, value_heads)
-    return (key_heads if plan.key_decay is None else value_heads), value_heads
+    return (key_heads,) if plan.key_decay is None else (value_heads, key_heads)
 
 
-def shapes_of(recurrence: Recurrence, shape: LayerShape, row: Row, dtype: str) -> Shapes:
-    """What is compiled for a row. Raises `NoKernel`."""
-    heads = heads_for(recurrence, shape)
+def shapes_of(
+    recurrence: Recurrence, shape: LayerShape, row: Row, dtype: str, key_heads: int = 0
+) -> Shapes:
+    """What is compiled for a row, with the first of `key_heads_for` unless told. Raises
+    `NoKernel`."""
+    key_heads = key_heads or key_heads_for(recurrence, shape)[0]
+    heads = (key_heads, shape.value_heads)
     return Shapes(*heads, shape.d_k, shape.d_v, row.nodes, row.depth, dtype)
 
 
@@ -68,13 +73,14 @@ def compile_for(recurrence: Recurrence, shapes: Shapes, batch: int) -> Kernel:
 
 
 def measure(
-    name: str, shape: LayerShape, row: Row, policy: Policy, bandwidth: float, dtype: str
-) -> dict[str, Any]:
+    name: str, shape: LayerShape, row: Row, policy: Policy, bandwidth: float, dtype: str,
+    key_heads: int = 0,
+) -> dict[str, Any]:  # fmt: skip
     """One recurrence on one row: times and errors, or the reason why there are none."""
     recurrence = resolve(name)
     found: dict[str, Any] = {"recurrence": name, "row": str(row)}
     try:
-        shapes = shapes_of(recurrence, shape, row, dtype)
+        shapes = shapes_of(recurrence, shape, row, dtype, key_heads)
         form = derive(recurrence)
         kernel = compile_for(recurrence, shapes, row.batch)
         found["heads"] = [shapes.key_heads, shapes.value_heads]
@@ -97,10 +103,20 @@ def measure(
 
 def markdown(report: dict[str, Any]) -> str:
     """One line per recurrence and row."""
-    head = ["recurrence", "row", "launches", "verify", "commit", "whole", "verify / floor", "error"]
+    head = [
+        "recurrence",
+        "row",
+        "heads",
+        "launches",
+        "verify",
+        "commit",
+        "whole",
+        "verify / floor",
+        "error",
+    ]
     lines = [head, ["---"] * len(head)]
     for case in report["cases"]:
-        line = [case["recurrence"], case["row"]]
+        line = [case["recurrence"], case["row"], ":".join(map(str, case.get("heads", ())))]
         if "us" in case:
             us = case["us"]
             line += [str(case["launches"]), *(f"{us[x]:.1f}" for x in ("verify", "commit"))]
@@ -130,15 +146,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     for row in rows_from(options.rows):
         for name in known:
             shape = LAYERS[options.layer]
-            case = measure(name, shape, row, policy, bandwidth, options.dtype)
-            report["cases"].append(case)
-            if "failed" in case or case.get("wrong"):
-                what = case.get("failed", "wrong results")
-                print(f"{name} {row}: {what}", file=sys.stderr)
-            keep(report, target)
-            gc.collect()
-            if options.device == "cuda":
-                torch.cuda.empty_cache()
+            for key_heads in key_heads_for(resolve(name), shape):
+                case = measure(name, shape, row, policy, bandwidth, options.dtype, key_heads)
+                report["cases"].append(case)
+                if "failed" in case or case.get("wrong"):
+                    what = case.get("failed", "wrong results")
+                    print(f"{name} {row}: {what}", file=sys.stderr)
+                keep(report, target)
+                gc.collect()
+                if options.device == "cuda":
+                    torch.cuda.empty_cache()
     return report
 
 

@@ -80,9 +80,7 @@ def _value(kind: type, text: str) -> Any:
 def kernel_of(item: Item, options: argparse.Namespace, out_dtype: str | None = None) -> Kernel:
     """The kernel of an item for the GPU here."""
     recurrence, row = resolve(item.recurrence), item.row
-    shapes = shapes_of(recurrence, LAYERS[options.layer], row, "bfloat16")
-    if options.key_heads:
-        shapes = replace(shapes, key_heads=options.key_heads)
+    shapes = shapes_of(recurrence, LAYERS[options.layer], row, "bfloat16", options.key_heads)
     heads = (shapes.key_heads, shapes.value_heads)
     plan = make_plan(derive(recurrence).normal, shapes.d_k, shapes.d_v, *heads)
     return boleir.compile(

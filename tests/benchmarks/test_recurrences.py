@@ -59,5 +59,5 @@ def test_wrong_kernels_and_failures_are_reported(monkeypatch: pytest.MonkeyPatch
 
 def test_decays_per_key_channel_have_a_key_head_for_each_value_head() -> None:
     shape = LAYERS["qwen3.5-9b"]
-    assert recurrences.heads_for(resolve("kda"), shape) == (32, 32)
-    assert recurrences.heads_for(resolve("gdn"), shape) == (16, 32)
+    assert recurrences.key_heads_for(resolve("kda"), shape) == (32, 16)
+    assert recurrences.key_heads_for(resolve("gdn"), shape) == (16,)
