@@ -63,6 +63,9 @@ class Schedule:
     prepare: str = "launch"
     """Where convolutions and prepared row scalars are computed: by a `launch` of their own, or by
     the first programs of a fused or joined kernel, for which its others wait (`joined`)."""
+    prepare_nodes: int = 16
+    """Nodes that a program which convolves takes: more, and fewer programs come before those that
+    wait for them."""
     precision: str = "fp32"
     """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no
     tensor cores."""

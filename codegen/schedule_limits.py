@@ -84,7 +84,7 @@ def _check_choices(schedule: Schedule) -> None:
             listed = ", ".join(map(str, allowed))
             given = getattr(schedule, name)
             raise InvalidSchedule(f"{name} must be one of {listed}, not {given!r}")
-    for name in ("b_v", "b_k", "node_block"):
+    for name in ("b_v", "b_k", "node_block", "prepare_nodes"):
         size = getattr(schedule, name)
         if size < 16 or size & (size - 1) or size > 512:
             raise InvalidSchedule(f"{name} must be a power of two from 16 to 512, not {size}")
@@ -251,8 +251,9 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
     nodes = schedule.node_block
     if nodes > 64:
         raise InvalidSchedule(f"node_block {nodes} is above 64: a block lies in one ancestor word")
-    sizes = (("b_v", shapes.d_v), ("b_k", shapes.d_k), ("node_block", shapes.max_nodes))
-    for name, size in sizes:
+    sizes = {"b_v": shapes.d_v, "b_k": shapes.d_k}
+    sizes |= dict.fromkeys(("node_block", "prepare_nodes"), shapes.max_nodes)
+    for name, size in sizes.items():
         if getattr(schedule, name) > padded(size):
             given = getattr(schedule, name)
             raise InvalidSchedule(f"{name} {given} is above the padded size {padded(size)}")
@@ -275,18 +276,23 @@ def _check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 
 
 def _check_prepare(schedule: Schedule, plan: Plan) -> None:
-    """Programs that prepare come first in the one launch of a layer, which has something for
-    them to do."""
-    if schedule.prepare == "launch":
-        return
-    what = ""
-    if schedule.fusion not in ("fused", "joined"):
-        what = f"{schedule.fusion} schedules have several launches"
-    elif not plan.mixed and (schedule.gates == "inline" or not has_rows(plan)):
-        what = f"there is nothing to prepare for {plan.name} with gates {schedule.gates}"
-    if what:
+    """Programs that prepare have something to do; in the one launch of a layer they come first."""
+    default = Schedule()
+    changed = [
+        f"{name} {getattr(schedule, name)}"
+        for name in ("prepare", "prepare_nodes")
+        if getattr(schedule, name) != getattr(default, name)
+    ]
+    if changed and not plan.mixed and (schedule.gates == "inline" or not has_rows(plan)):
         raise InvalidSchedule(
-            f"prepare joined is for the one launch of a fused or joined kernel, but {what}",
+            f"{' and '.join(changed)}: there is nothing to prepare for {plan.name} with gates "
+            f"{schedule.gates}",
+            mend="prepare launch, prepare_nodes 16",
+        )
+    if schedule.prepare == "joined" and schedule.fusion not in ("fused", "joined"):
+        raise InvalidSchedule(
+            "prepare joined is for the one launch of a fused or joined kernel, but "
+            f"{schedule.fusion} schedules have several",
             mend="prepare launch",
         )
 

@@ -24,14 +24,11 @@ from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.schedule import has_rows, padded
-
-NODES = 16
-"""Nodes per program, where it does not take all: more would wait longer than they save."""
+from boleir.codegen.schedule import has_rows
 
 CONVOLVING = 80
-"""Registers per thread that convolutions of 16-bit inputs get along with, up to four taps: six
-programs of four warps share a multiprocessor then."""
+"""Registers per thread that convolutions of 16 nodes with 16-bit inputs get along with, up to four
+taps: six programs of four warps share a multiprocessor then."""
 
 
 def needs_prepare(context: Context) -> bool:
@@ -79,7 +76,8 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
             emit_convolution(context, w, inputs, share, prepared)
     if context.prepares_first:
         announce_prepared(w)
-    few = 1 < context.plan.conv_width <= 4 and context.dtype != "fp32"
+    small = context.schedule.prepare_nodes == 16 and context.dtype != "fp32"
+    few = small and 1 < context.plan.conv_width <= 4
     return w.kernel(
         "prepare",
         _doc(context, bool(groups)),
@@ -110,7 +108,7 @@ def _shares(context: Context, groups: list[ScalarGroup]) -> tuple[list[Share], l
     What takes longest, sums along paths, begins first.
     """
     shapes, end = context.shapes, 0
-    nodes = min(NODES, padded(shapes.max_nodes))
+    nodes = context.schedule.prepare_nodes
     scalar, convolved = [], []
     for group in groups:
         scalar.append(group.share(end, shapes, nodes))

@@ -110,6 +110,11 @@ def _one_launch(chosen: Chosen, shapes: Shapes) -> bool:
     return chosen["fusion"] in ("fused", "joined")
 
 
+def _many(chosen: Chosen, shapes: Shapes) -> bool:
+    """A program that convolves need not take all nodes."""
+    return shapes.max_nodes > 16
+
+
 def _several(chosen: Chosen, shapes: Shapes) -> bool:
     """There is a factors kernel."""
     return chosen["fusion"] in ("split", "staged")
@@ -154,6 +159,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "node_block": powers(16, 64, 64),
     "gates": choice(GATES),
     "prepare": choice(PREPARES, _one_launch),
+    "prepare_nodes": powers(16, 64, 16, _many),
     "precision": choice(("fp32",)),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),

@@ -33,11 +33,20 @@ FREE_BY_CHANNEL = ("registers", "factor_registers", "prefetch")
 """The same where key channels decay apart: whether their decays may be sums (`path_sum`) depends on
 the pairs and on `factor_warps`."""
 
-LATE = ("prepare", "factor_heads", "walk_nodes", "lead", "order", "persistent", "pdl")
+LATE = (
+    "prepare",
+    "prepare_nodes",
+    "factor_heads",
+    "walk_nodes",
+    "lead",
+    "order",
+    "persistent",
+    "pdl",
+)
 """Fields that points have at their defaults where they are enumerated: the model hardly tells their
 values apart, and each would multiply the points. Neighbours of good schedules have the others."""
 
-SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes"}
+SIZES = {"b_v": "d_v", "b_k": "d_k", "node_block": "max_nodes", "prepare_nodes": "max_nodes"}
 """Fields that a size of the shapes bounds."""
 
 _NONE_LEFT = object()

@@ -26,7 +26,7 @@ CASES: list[tuple[str, list[int], int, dict[str, Any]]] = [
     ("gdn", [1, 2, 32, 16], 9, {**JOINED, "stages": 2, "order": "heads"}),
     ("gdn", [1, 2, 16, 32], 9, {**JOINED, "commit": "deferred"}),
     ("gdn", [1, 2, 16, 32], 9, {**BASE, "commit": "deferred", "order": "heads"}),
-    ("gdn", [1, 2, 16, 16], 40, {**BASE, "solver": "levels"}),
+    ("gdn", [1, 2, 16, 16], 40, {**BASE, "solver": "levels", "prepare_nodes": 32}),
     ("gated_delta_rule", [1, 2, 16, 16], 9, JOINED),
     ("gated_delta_product", [1, 1, 16, 16], 9, JOINED),
     ("kda", [1, 1, 16, 16], 9, JOINED),
@@ -81,6 +81,15 @@ def test_there_is_one_launch(fusion: str, others: int) -> None:
     assert f"SIGNALS = tl.constexpr({1 + 4 * 3})" in lowered.text
 
 
+def test_programs_may_take_more_nodes() -> None:
+    for nodes, blocks in ((32, 2), (64, 1)):
+        for prepare in ("launch", "joined"):
+            lowered = made(prepare=prepare, prepare_nodes=nodes)
+            total = (2 + 2 + 4) * blocks + 4 // 2
+            first = evaluate_grid(lowered.kernels[0].grid, {"batch": 1})[0]
+            assert first == total + (8 if prepare == "joined" else 0)
+
+
 @pytest.mark.parametrize("fusion", ["joined", "fused"])
 def test_loads_that_are_not_prepared_come_before_the_wait(fusion: str) -> None:
     text = made(fusion=fusion).kernel("verify").text
@@ -109,10 +118,17 @@ def test_tiles_do_not_wait_for_row_scalars() -> None:
     ("name", "fields", "message"),
     [
         ("gdn", {"prepare": "later"}, "prepare must be one of launch, joined, not 'later'"),
-        ("gdn", {"fusion": "split", "solver": "inverse"}, "split schedules have several launches"),
-        ("kda", {"fusion": "walked"}, "walked schedules have several launches"),
+        ("gdn", {"fusion": "split", "solver": "inverse"}, "but split schedules have several"),
+        ("kda", {"fusion": "walked"}, "but walked schedules have several"),
         ("gdn", {"persistent": 8}, "persistent 8: programs that prepare in the same launch"),
         ("gated_delta_rule", {"gates": "inline"}, "nothing to prepare for gated_delta_rule with"),
+        (
+            "gated_delta_rule",
+            {"gates": "inline", "prepare": "launch", "prepare_nodes": 32},
+            "^prepare_nodes 32: there is nothing to prepare",
+        ),
+        ("gdn", {"prepare_nodes": 24}, "prepare_nodes must be a power of two from 16"),
+        ("gdn", {"prepare_nodes": 128}, "prepare_nodes 128 is above the padded size 64"),
         ("gated_oja", {"fusion": "staged"}, "prepare must be launch, not joined"),
     ],
 )
