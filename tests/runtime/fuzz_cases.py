@@ -20,6 +20,7 @@ from boleir.codegen.schedule import (
     ORDERS,
     ORIENTATIONS,
     PATH_SUMS,
+    PREPARES,
     SOLVERS,
     Schedule,
     padded,
@@ -115,6 +116,8 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         order=rng.choice(ORDERS),
         persistent=rng.choice([0, 0, 0, 1, 3]),
         walk_nodes=rng.choice([0, 0, 8, 16]),
+        prepare=rng.choice(PREPARES),
+        prepare_nodes=rng.choice([16, 16, 16, 32]),
         pdl=False,
     )
 

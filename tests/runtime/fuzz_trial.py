@@ -20,6 +20,7 @@ from boleir.check.inputs import Case, Sample, Shape
 from boleir.codegen.schedule_limits import product_error
 from boleir.oracle import sequential
 from boleir.oracle.sequential import Walk
+from boleir.runtime.workspace import Workspace
 from tests.paths import path_of
 from tests.runtime import fuzz_recurrences
 from tests.runtime.kernel_harness import Batch, Harness, bits
@@ -209,8 +210,8 @@ class Trial:
         """Other garbage in the workspace."""
         space = self.made.kernel.workspace(batch.tree.num_requests, batch.tree.num_nodes)
         for tensor in space.layer(0).tensors:
-            if not tensor.is_floating_point():  # counters, any number of launches ago
-                tensor.fill_(int(self.rng.choice(LAUNCHES)))
+            if not tensor.is_floating_point():
+                self._earlier(batch, space, tensor)
                 continue
             flat = tensor.reshape(-1).view(torch.uint8)
             flat.copy_(torch.from_numpy(self.rng.integers(0, 256, flat.numel(), dtype=np.uint8)))
@@ -218,6 +219,17 @@ class Trial:
             again, _ = self.made.verify(batch, workspace=space)
             if not torch.equal(bits(again), bits(out)):
                 self.faults.append("what lies in the workspace changes outputs")
+
+    def _earlier(self, batch: Batch, space: Workspace, counters: torch.Tensor) -> None:
+        """Counters after any number of launches; the first of a request may count programs that
+        have prepared, so many in each."""
+        launches = int(self.rng.choice(LAUNCHES))
+        if self.case["schedule"]["prepare"] == "joined":
+            self.made.verify(batch, workspace=space)
+            each = int(counters[0, 0])
+        counters.fill_(launches)
+        if self.case["schedule"]["prepare"] == "joined":
+            counters[:, 0] = (launches * each + 2**31) % 2**32 - 2**31
 
     def _others(self, drawn: list[Sample | None], out: torch.Tensor, cu: list[int]) -> None:
         """Everything apart from one path drawn anew: the request's other nodes, with their parents
