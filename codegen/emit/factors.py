@@ -72,7 +72,7 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     tiles.scalars(0)
 
 
-def begin(tiles: Tiles, early: Callable[[], None], decode: str, head: str, *, pdl: bool) -> None:
+def begin(tiles: Tiles, early: Callable[[], object], decode: str, head: str, *, pdl: bool) -> None:
     """Indices and the first loads: what comes before row scalars. `decode` finds `head`."""
     w = tiles.writer
     prepared = needs_prepare(tiles.context)
