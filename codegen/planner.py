@@ -209,7 +209,7 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    ahead behind is_system later prepared ready requests shared system turn
+    ahead behind plane row_tile which is_system later prepared ready requests shared system turn
     anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
     reach seen_at zero
     shrunk walked count_at entries member minus_h node_there position rows_again start_position

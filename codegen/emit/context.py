@@ -121,12 +121,13 @@ class Context:
         the parent of each node; where another kernel than that of the walks looks for what is not
         finite, the sum of a node's decays; where another kernel takes products, which nodes have
         walked, and what their own vectors have in common."""
-        from boleir.codegen.emit.key_vectors import is_sized, own_products
+        from boleir.codegen.emit.key_vectors import is_sized, key_parameters, own_products
 
         if not self.key_walks:
             return ()
         if self.spread_walks:
-            return ("gates_size",) if is_sized(self.plan) else ()
+            watched = is_sized(self.plan) or key_parameters(self.plan)
+            return ("gates_size",) if watched else ()
         if not self.prepared_sums:
             return ("parent", "gates_size") if self.walked else ("parent",)
         own = (f"own_{number}" for number in range(len(own_products(self.plan))))

@@ -39,7 +39,8 @@ def folded_dtype(context: Context) -> str:
 def vector_entries(context: Context) -> int:
     """Entries of a piece of a vector that reads the state with the decays of its path in it, for
     all nodes of a head; none where decays multiply rows."""
-    if not context.key_sums:
+    spread = context.spread_walks and context.schedule.folds
+    if not (context.key_sums or spread):
         return 0
     return context.schedule.node_block * padded(context.shapes.d_k)
 

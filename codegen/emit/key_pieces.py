@@ -7,6 +7,7 @@ products take, behind the folded tiles: value tiles load them as they would load
 
 from __future__ import annotations
 
+from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.handover import (
     folded_pieces,
     folded_tiles,
@@ -24,9 +25,13 @@ from boleir.codegen.schedule import padded
 from boleir.ir import Expr
 
 
-def _vector_at(tiles: Tiles, reader: Reader, piece: int, chunk: int) -> str:
-    """Addresses of a key chunk of a piece, relative to `place`."""
-    context, count = tiles.context, folded_pieces(tiles.context)
+def _vector_at(
+    tiles: Tiles, reader: Reader, piece: int, chunk: int, whole: Context | None = None
+) -> str:
+    """Addresses of a key chunk of a piece, relative to `place`. `whole`: the context of the factors
+    kernel, where that of the tiles is another."""
+    context = whole or tiles.context
+    count = folded_pieces(context)
     number = readers(context.plan).index(reader) * count + piece
     first = folded_tiles(context) * count * context.schedule.node_block**2
     first += number * vector_entries(context)
@@ -35,12 +40,18 @@ def _vector_at(tiles: Tiles, reader: Reader, piece: int, chunk: int) -> str:
 
 
 def store_vector(
-    tiles: Tiles, reader: Reader, chunk: int, pieces: Pieces, mask: str | None = None
+    tiles: Tiles,
+    reader: Reader,
+    chunk: int,
+    pieces: Pieces,
+    mask: str | None = None,
+    whole: Context | None = None,
 ) -> None:
     """Store the pieces of a key chunk, `place` being known."""
     masked = f", mask={mask}" if mask else ""
     for number, piece in enumerate(pieces.names):
-        tiles.writer.line(f"tl.store({_vector_at(tiles, reader, number, chunk)}, {piece}{masked})")
+        at = _vector_at(tiles, reader, number, chunk, whole)
+        tiles.writer.line(f"tl.store({at}, {piece}{masked})")
 
 
 class PieceSystem(WalkedSystem):

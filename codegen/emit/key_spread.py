@@ -14,15 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from boleir.codegen.emit.context import LARGEST, Context, place
+from boleir.codegen.emit.context import LARGEST, LOG2_E, Context, place, plane_of
 from boleir.codegen.emit.groups import OTHER, OWN, GroupContext
+from boleir.codegen.emit.handover import place_folded
+from boleir.codegen.emit.key_pieces import store_vector
 from boleir.codegen.emit.key_vectors import (
     Reader,
+    is_sized,
+    key_parameters,
     plane_tile,
     product_rows,
     readers,
     written_bases,
 )
+from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.walk import Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -85,11 +90,9 @@ class Spread(Walk):
 
     def emit(self, *, pdl: bool) -> None:
         """The whole body."""
-        w = self.writer
         self.open((), pdl=pdl)
         self._load()
         for reader in self.readers:
-            plane_tile(self, reader, 0, OWN)
             for base in self.bases:
                 product_rows(self, reader, base)
         ones = f"tl.full([{self.nodes}, {padded(self.context.shapes.d_k)}], 1.0, tl.float32)"
@@ -101,11 +104,7 @@ class Spread(Walk):
         with self.steps():
             self._products()
         self._store_products()
-        w.comment("what reads the state, times the decays of its path")
-        for reader in self.readers:
-            tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
-            at = plane_tile(self, reader, 0, OWN)
-            w.line(f"tl.store({at}, {tile}, mask={self.exists(Kind.KEY, OWN)})")
+        self._store_readers()
 
     # -- the program's own nodes ------------------------------------------------------------------
 
@@ -131,17 +130,45 @@ class Spread(Walk):
     def _store_rows(self) -> None:
         """All row scalars, as the factors kernel looks for them; value heads that share a key head
         store the same."""
-        w, plan = self.writer, self.context.plan
+        w, reduced = self.writer, []
         w.section("row scalars of the program's nodes")
-        for number, scalar in enumerate(plan.scalars):
+        for number, scalar in enumerate(self.context.plan.scalars):
             name = self.row_scalar(scalar, OWN)
-            head = "key_head" if scalar.per_key_head else "head"
-            at = self.plane_at(number, scalar.name, head, OWN)
-            w.line(f"tl.store({at}, {name}, mask=inside)")
+            plane = plane_of(number, "key_head" if scalar.per_key_head else "head")
+            if any(x.kind is not Kind.HEAD for x in walk(scalar.expr)):
+                reduced.append((name, plane))
+            else:
+                head = "key_head" if scalar.per_key_head else "head"
+                at = self.plane_at(number, scalar.name, head, OWN)
+                w.line(f"tl.store({at}, {name}, mask=inside)")
         if "gates_size" in self.context.walk_planes:
-            gates = self.whole_vector(Kind.KEY, self.key_decay, OWN)
-            size = w.let("gates_size", f"tl.sum(tl.abs({gates}), axis=1)")
-            w.line(f"tl.store({self.walk_plane_at('gates_size', OWN)}, {size}, mask=inside)")
+            w.let("gates_size", self._gates_size())
+            reduced.append(("gates_size", plane_of(len(self.context.plan.scalars), "head")))
+        if reduced:
+            self._store_together(reduced)
+
+    def _gates_size(self) -> str:
+        """A row that is not finite where decays are not; of decays that finite inputs leave finite,
+        where parameters are not; text."""
+        if is_sized(self.context.plan):
+            return f"tl.sum(tl.abs({self.whole_vector(Kind.KEY, self.key_decay, OWN)}), axis=1)"
+        rows = [self._key(x, OWN, 0) for x in key_parameters(self.context.plan)]
+        total = f"tl.sum({' + '.join(f'{row} * 0.0' for row in rows)}, axis=1)"
+        return f"tl.where(inside, {total}, 0.0)"
+
+    def _store_together(self, rows: list[tuple[str, str]]) -> None:
+        """Store vectors that sums over channels have given, with the plane of each, as one tile:
+        threads would have to wait for each other before each of several stores."""
+        w, capacity = self.writer, self.writer.arg("capacity", "i64")
+        (first, plane), *others = rows
+        w.let("which", f"tl.arange(0, {1 << len(others).bit_length()})[None, :]")
+        w.let("row_tile", f"{first}[:, None]")
+        w.let("plane", f"{plane} + 0 * which")
+        for number, (name, plane) in enumerate(others, 1):
+            w.let("row_tile", f"tl.where(which == {number}, {name}[:, None], row_tile)")
+            w.let("plane", f"tl.where(which == {number}, {plane}, plane)")
+        at = f"{w.arg('rows', '*fp32')} + plane * {capacity} + first + node[:, None]"
+        w.line(f"tl.store({at}, row_tile, mask=inside[:, None] & (which < {len(rows)}))")
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -155,11 +182,13 @@ class Spread(Walk):
         for item in self.reaching:
             if item.per is Per.TOKEN:
                 own, following = self._as_loaded(item, OWN), self._as_loaded(item, NEXT)
-                name = w.let(f"{own}_reached", own)
-                self.steps_on[name] = following
-                place_of = (OTHER, 0) if item.kind is Kind.KEY else (OTHER,)
-                kind = "raw" if item.kind is Kind.KEY else "head"
-                self.memo[(kind, item.key, *place_of)] = name
+                known: tuple[object, ...] = ("head", item.key, OTHER)
+                if item.kind is Kind.KEY:
+                    own, known = self._key(item, OWN, 0), ("key", item.key, OTHER, 0)
+                    wide = self.context.dtype == "fp32"
+                    following = following if wide else f"{following}.to(tl.float32)"
+                self.memo[known] = w.let(f"{own}_reached", own)
+                self.steps_on[self.memo[known]] = following
 
     def _look_ahead(self) -> None:
         """Find the nodes that come next, and issue the loads of their inputs."""
@@ -193,10 +222,17 @@ class Spread(Walk):
     def decay(self) -> str:
         """The decay of what has been reached, one where that is not finite: below it nothing
         counts."""
-        self.writer.origin("decay", place(self.key_decay, self.context.plan.form.decay))
-        tile = self.whole_vector(Kind.KEY, self.key_decay, OTHER)
-        counts = f"{self.exists(Kind.KEY, OTHER)} & (tl.abs({tile}) < {LARGEST})"
-        return f"tl.where({counts}, {tile}, 1.0)"
+        w, plan = self.writer, self.context.plan
+        w.origin("decay", place(self.key_decay, plan.form.decay))
+        if is_sized(plan):
+            tile = self.whole_vector(Kind.KEY, self.key_decay, OTHER)
+            counts = f"{self.exists(Kind.KEY, OTHER)} & (tl.abs({tile}) < {LARGEST})"
+            return f"tl.where({counts}, {tile}, 1.0)"
+        assert plan.key_log_decay is not None
+        log = self.whole_vector(Kind.KEY, plan.key_log_decay, OTHER)
+        w.let("rate", f"tl.where(inside_reached, {LOG2_E}, 0.0)[:, None]")
+        w.comment("at most one, which NaN is no less than")
+        return f"tl.minimum(tl.exp2({log} * rate), 1.0)"
 
     # -- products ---------------------------------------------------------------------------------
 
@@ -236,3 +272,19 @@ class Spread(Walk):
         w.let("cell", "(node * COLUMNS)[:, None] + path")
         for plane, name in self.kept.items():
             w.line(f"tl.store({product_rows(self, *plane)} + cell, {name}, mask=path >= 0)")
+
+    def _store_readers(self) -> None:
+        """What reads the state, times the decays of its path; in the pieces that products take
+        where the factors kernel leaves such pieces, too."""
+        w, whole, live = self.writer, self.whole, self.exists(Kind.KEY, OWN)
+        w.section("what reads the state, times the decays of its path")
+        precision = Precision(whole.schedule.precision)
+        if whole.schedule.folds:
+            place_folded(whole, w, "(request * VALUE_HEADS + head).to(tl.int64)")
+        for reader in self.readers:
+            tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
+            if whole.schedule.folds:
+                pieces = precision.pieces(w, w.temp(tile, f"{leaf(reader[0])}_decayed"))
+                store_vector(self, reader, 0, pieces, live, whole)
+            else:
+                w.line(f"tl.store({plane_tile(self, reader, 0, OWN)}, {tile}, mask={live})")

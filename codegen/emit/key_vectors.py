@@ -17,7 +17,7 @@ from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
 from boleir.codegen.rewrite import head_factors, sign
 from boleir.codegen.schedule import blocks
-from boleir.ir import Call, Dot, Expr, Input, Kind, walk
+from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
 
 Reader = tuple[Expr, bool]
 """A vector that reads the parent's state, and whether it does so after the decay."""
@@ -75,6 +75,13 @@ def is_sized(plan: Plan) -> bool:
     return not by_logarithm(plan) or sign(plan.key_log_decay) >= 0
 
 
+def key_parameters(plan: Plan) -> tuple[Input, ...]:
+    """Numbers of the layer per key channel in the decays."""
+    assert plan.key_decay is not None
+    found = dict.fromkeys(x for x in walk(plan.key_decay) if isinstance(x, Input))
+    return tuple(x for x in found if x.per is Per.HEAD and x.kind is Kind.KEY)
+
+
 def multiplied(plan: Plan) -> tuple[Expr, ...]:
     """All vectors that stand in products with decays."""
     return tuple(dict.fromkeys([*(base for base, _ in readers(plan)), *written_bases(plan)]))
@@ -117,8 +124,9 @@ def vector_planes(context: Context) -> tuple[Plane, ...]:
     plan, sums = context.plan, (SUMMED,) if context.prepared_sums else ()
     if not context.key_walks:
         return ()
-    gathered = () if context.spread_walks else computed(plan)
-    return (*readers(plan), *gathered, *sums)
+    if context.spread_walks:
+        return () if context.schedule.folds else readers(plan)
+    return (*readers(plan), *computed(plan), *sums)
 
 
 def vector_names(context: Context) -> list[str]:

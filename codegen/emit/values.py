@@ -11,6 +11,7 @@ from boleir.codegen.emit.handover import (
     handover,
     piece_at,
     place_folded,
+    vector_entries,
 )
 from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
@@ -42,7 +43,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     w, s = Writer(context.reserved), context.schedule
     per_key, looped = context.plan.key_decay is not None, loops_keys(s, context.shapes)
     tiles = looped_tiles(context, w) if looped else Tiles(context, w)
-    reading = PieceSystem if context.key_sums else WalkedSystem if per_key else System
+    reading = PieceSystem if vector_entries(context) else WalkedSystem if per_key else System
     system = reading(tiles, Precision(s.precision))
     find_tile(tiles)
     joined = s.fusion == "joined"
