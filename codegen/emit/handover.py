@@ -86,6 +86,8 @@ class Handover:
     """What each pair writes but for what it erases, without the common scalars."""
     erase_scalars: tuple[tuple[str, ...], ...]
     others: tuple[str, ...]
+    prepared: bool = False
+    """Whether value tiles find all but what multiplies outputs where it has been prepared."""
 
     @property
     def erase_rows(self) -> tuple[str, ...]:
@@ -94,7 +96,9 @@ class Handover:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Variables of the value kernel, in the order of their planes."""
+        """Variables of the value kernel with a plane of their own, in the order of these."""
+        if self.prepared:
+            return self.out_rows
         return (*self.out_rows, *self.erase_rows, *self.others)
 
 
@@ -109,7 +113,7 @@ def handover(context: Context) -> Handover:
     used = {n.key for n in scalars} | {f.key for n in scalars for f in split_factors(n)}
     others = tuple(s.name for s in plan.scalars if s.expr.key in used)
     rows = tuple(f"out_row{readout.mark}" for readout in plan.readouts)
-    return Handover(common, rows, targets, erase, others)
+    return Handover(common, rows, targets, erase, others, context.spread_walks)
 
 
 _Scalars = tuple[str, ...]

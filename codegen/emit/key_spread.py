@@ -280,7 +280,9 @@ class Spread(Walk):
         w.section("what reads the state, times the decays of its path")
         precision = Precision(whole.schedule.precision)
         if whole.schedule.folds:
-            place_folded(whole, w, "(request * VALUE_HEADS + head).to(tl.int64)")
+            heads = "KEY_HEADS" if whole.shares_systems else "VALUE_HEADS"
+            system = f"(request * {heads} + {whole.system_head}).to(tl.int64)"
+            place_folded(whole, w, system)
         for reader in self.readers:
             tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
             if whole.schedule.folds:

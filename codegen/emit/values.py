@@ -3,6 +3,8 @@ left."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.handover import (
     CELL,
@@ -70,16 +72,13 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         products = read_state(system)
     elif not per_key:
         products = state_products(system, 0, state)
-    if pdl:
-        before = "prepare" if joined else "factors"
-        w.section(f"what follows reads results of the {before} kernel")
-        w.line("tl.extra.cuda.gdc_wait()")
-    if pdl and joined:
-        w.line("tl.extra.cuda.gdc_launch_dependents()")
+    right: list[Pieces] | None = None
     if context.spread_walks:
-        if context.prepares_first:
-            wait_prepared(w)
-        products = _decayed_products(context, system, state)
+        _wait_for_walks(context, w, pdl=pdl)
+        right = _right_of_walks(context, tiles, system, products, state)
+    if pdl and not (joined and right):
+        w.section("what follows reads results of the factors kernel")
+        w.line("tl.extra.cuda.gdc_wait()")
     if joined:
         wait(w)
     place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
@@ -88,7 +87,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     if per_key and not context.spread_walks:
         products = _decayed_products(context, system, state)
     load_rows(tiles, 0, handover(context).names)
-    _finish(context, tiles, system, products, folded)
+    _finish(context, tiles, system, products, folded, right)
     return w.kernel(
         "values",
         "One value tile per program: the state read once, times the folded factors.",
@@ -98,6 +97,38 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         registers=s.registers,
         pdl=pdl,
     )
+
+
+def _wait_for_walks(context: Context, w: Writer, *, pdl: bool) -> None:
+    """Wait for the programs that walk. Those of a launch before the factors kernel are done: all of
+    that kernel have waited for them before programs of value tiles start."""
+    if context.prepares_first:
+        wait_prepared(w)
+    elif pdl and context.schedule.fusion == "joined":
+        w.section("what follows reads results of the prepare kernel")
+        w.line("tl.extra.cuda.gdc_wait()")
+        w.line("tl.extra.cuda.gdc_launch_dependents()")
+
+
+def _right_of_walks(
+    context: Context,
+    tiles: Tiles,
+    system: System,
+    products: dict[Reader, str],
+    state: list[Pieces],
+) -> list[Pieces]:
+    """All that the folded tiles will multiply, before they are there."""
+    plan, w, parts = context.plan, tiles.writer, handover(context)
+    for scalar in plan.scalars:
+        if scalar.name in parts.others:
+            tiles.row_scalar(scalar, 0)
+    for p, name in enumerate(parts.erase_rows):
+        erase = replace(plan.pairs[p].erase, scalars=parts.erase_scalars[p])
+        for scale in erase.scalars:
+            tiles.row_scalar(plan.scalar(scale), 0)
+        w.let(name, tiles.scale(erase, 0) or "inside.to(tl.float32)")
+    products |= _decayed_products(context, system, state)
+    return _right_operands(context, tiles, system, products)
 
 
 def load_rows(tiles: Tiles, b: int, names: tuple[str, ...]) -> None:
@@ -141,13 +172,18 @@ def _decayed_products(context: Context, system: System, state: list[Pieces]) -> 
 
 
 def _finish(
-    context: Context, tiles: Tiles, system: System, products: dict[Reader, str], folded: Folded
+    context: Context,
+    tiles: Tiles,
+    system: System,
+    products: dict[Reader, str],
+    folded: Folded,
+    right: list[Pieces] | None = None,
 ) -> None:
-    """Right sides and written values, then the outputs."""
+    """Right sides and written values, unless they are there; then the outputs."""
     plan, w, rows = context.plan, tiles.writer, handover(context).out_rows
     if context.watches_values:
         w.let("bad", "tl.zeros([], tl.int64)")
-    right = _right_operands(context, tiles, system, products)
+    right = right or _right_operands(context, tiles, system, products)
     if context.watches_values:
         with w.block("if bad != 0:"):
             poisoned = f"({tiles.ancestors(0, 0)} & bad) != 0"

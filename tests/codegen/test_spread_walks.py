@@ -41,6 +41,7 @@ CASES: list[list[Any]] = [
     ["rwkv7", [2, 4, 20, 16], JOINED],
     ["rwkv6", [1, 1, 60, 16], {**SPLIT, "walk_nodes": 32}],
     ["one_vector", [1, 1, 16, 16], SPLIT],
+    ["kda_bounded", [1, 2, 16, 32], {**FIRST, "orientation": "nodes", "order": "heads"}],
     ["squashed", [1, 2, 16, 16], JOINED],
     ["lasting_steps", [1, 1, 16, 16], SPLIT],
     ["two_pairs", [1, 1, 16, 16], SPLIT],
@@ -55,6 +56,13 @@ def test_recurrences_agree_with_the_walk(run_interpreted: Callable[..., Any]) ->
         assert report["output"] <= LIMIT, (case, report)
         assert report["states"] <= LIMIT, (case, report)
         assert report["verify changed"] == report["commit changed"] == [], (case, report)
+
+
+def test_vectors_in_pieces(run_interpreted: Callable[..., Any]) -> None:
+    """As a GPU takes them, behind the folded tiles of a head."""
+    case = ["kda", [1, 2, 32, 16], {**FIRST, "precision": "fp32"}]
+    (report,) = run_interpreted(f"{CHILD}:rounded", cases=[case])
+    assert report["output"] <= LIMIT, report
 
 
 def test_trees_of_several_words(run_interpreted: Callable[..., Any]) -> None:
