@@ -18,7 +18,7 @@ from boleir.errors import ScheduleError
 FUSIONS = ("fused", "split", "joined", "walked", "staged")
 SOLVERS = ("horner", "levels", "inverse", "product")
 GATES = ("inline", "prepare")
-PREPARES = ("launch", "joined")
+PREPARES = ("launch", "overlapped", "joined")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "factors", "factors16", "deferred")
@@ -61,8 +61,10 @@ class Schedule:
     """Where row scalars (gates, norms) are computed: by the prepare kernel, or in the verify kernel
     itself."""
     prepare: str = "launch"
-    """Where convolutions and prepared row scalars are computed: by a `launch` of their own, or by
-    the first programs of a fused or joined kernel, for which its others wait (`joined`)."""
+    """Where convolutions and prepared row scalars are computed: by a `launch` of their own;
+    `overlapped`: the same, but programs of a joined kernel begin before it ends and wait where they
+    need it, as those of other kernels do; `joined`: by the first programs of a fused or joined
+    kernel, for which its others wait."""
     prepare_nodes: int = 16
     """Nodes that a program which convolves takes: more, and fewer programs come before those that
     wait for them."""

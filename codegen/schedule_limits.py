@@ -289,6 +289,12 @@ def _check_prepare(schedule: Schedule, plan: Plan) -> None:
             f"{schedule.gates}",
             mend="prepare launch, prepare_nodes 16",
         )
+    if schedule.prepare == "overlapped" and schedule.fusion != "joined":
+        raise InvalidSchedule(
+            "prepare overlapped is for joined kernels, whose programs wait at once else; those of "
+            f"{schedule.fusion} schedules never do",
+            mend="prepare launch",
+        )
     if schedule.prepare == "joined" and schedule.fusion not in ("fused", "joined"):
         raise InvalidSchedule(
             "prepare joined is for the one launch of a fused or joined kernel, but "

@@ -37,7 +37,8 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
     first, folds = context.prepares_first, schedule.folds
-    apart = pdl and context.spread_walks and not first
+    overlapped = context.spread_walks or schedule.prepare == "overlapped"
+    apart = pdl and overlapped and not first
     parts = [emit_prepare(context).part("one_preparation")] if first else []
     parts += [emit_head_factors(context, pdl=apart).part("one_system")] if folds else []
     tile = emit_values(context, pdl=apart) if folds else emit_verify(context)

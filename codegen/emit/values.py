@@ -55,12 +55,15 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles.channels()
     tiles.node_block(0)
     find_slot(tiles)
-    convolved = context.prepares_first and bool(context.plan.mixed)
+    convolved = bool(context.plan.mixed) and joined and (pdl or context.prepares_first)
     if not convolved:
         tiles.prefetch(frozenset({Kind.VALUE}))
     loaded = [] if looped else load_state(tiles)
-    if convolved:
+    if convolved and pdl:
+        _wait_for_launch(w, "prepare")
+    elif convolved:
         wait_prepared(w)
+    if convolved:
         tiles.prefetch(frozenset({Kind.VALUE}))
     if s.prefetch and not (per_key or looped):
         tiles.prefetch(frozenset({Kind.KEY}))
@@ -76,9 +79,10 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     if context.spread_walks:
         _wait_for_walks(context, w, pdl=pdl)
         right = _right_of_walks(context, tiles, system, products, state)
-    if pdl and not (joined and right):
-        w.section("what follows reads results of the factors kernel")
-        w.line("tl.extra.cuda.gdc_wait()")
+    if pdl and not joined:
+        _wait_for_launch(w, "factors")
+    elif pdl and not (convolved or context.spread_walks):
+        _wait_for_launch(w, "prepare")
     if joined:
         wait(w)
     place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
@@ -105,9 +109,7 @@ def _wait_for_walks(context: Context, w: Writer, *, pdl: bool) -> None:
     if context.prepares_first:
         wait_prepared(w)
     elif pdl and context.schedule.fusion == "joined":
-        w.section("what follows reads results of the prepare kernel")
-        w.line("tl.extra.cuda.gdc_wait()")
-        w.line("tl.extra.cuda.gdc_launch_dependents()")
+        _wait_for_launch(w, "prepare")
 
 
 def _right_of_walks(
@@ -129,6 +131,14 @@ def _right_of_walks(
         w.let(name, tiles.scale(erase, 0) or "inside.to(tl.float32)")
     products |= _decayed_products(context, system, state)
     return _right_operands(context, tiles, system, products)
+
+
+def _wait_for_launch(w: Writer, before: str) -> None:
+    """Wait for the kernel `before` this one, which has let it start early."""
+    w.section(f"what follows reads results of the {before} kernel")
+    w.line("tl.extra.cuda.gdc_wait()")
+    if before == "prepare":
+        w.line("tl.extra.cuda.gdc_launch_dependents()")
 
 
 def load_rows(tiles: Tiles, b: int, names: tuple[str, ...]) -> None:

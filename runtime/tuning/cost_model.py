@@ -115,8 +115,8 @@ def predict(
         joined, pdl = schedule.fusion == "joined", target.pdl and schedule.pdl
         early = work.kernel == "values" and schedule.folds and (joined or pdl)
         total += us - (min(before, us, constants.overlap) if early else 0.0)
-        same_launch = {"values": joined, "prepare": schedule.prepare == "joined"}
-        total -= constants.start if same_launch.get(work.kernel) else 0.0
+        started = {"values": joined, "prepare": schedule.prepare != "launch"}
+        total -= constants.start if started.get(work.kernel) else 0.0
         kernels[work.kernel] = before = us
     return Prediction(total, kernels, resident)
 

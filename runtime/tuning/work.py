@@ -83,7 +83,7 @@ def _prepare(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
         "prepare", programs, 4, 64, moved, each * row, 0, 1, Footprint(0, 256 * each, 4),
         gated=each,
     )  # fmt: skip
-    if schedule.prepare == "launch":
+    if schedule.prepare != "joined":
         return alone
     needs = footprint(schedule, plan, shapes)
     return replace(alone, warps=schedule.warps, footprint=needs, cap=schedule.registers)

@@ -107,6 +107,25 @@ def test_loads_that_are_not_prepared_come_before_the_wait(fusion: str) -> None:
     assert parts["verify"].count("gdc_wait()") == text.count("gdc_wait()") == 1
 
 
+@pytest.mark.parametrize("name", ["gdn", "gated_delta_rule"])
+def test_a_joined_kernel_begins_while_an_earlier_one_prepares(name: str) -> None:
+    """Every program waits once, where what has been prepared is read, as far as it is."""
+    lowered = made(name, fusion="joined", prepare="overlapped")
+    assert [kernel.name for kernel in lowered.kernels] == ["prepare", "verify", "commit"]
+    system, tile, verify = re.split(r"(?m)^(?=@triton)", lowered.kernel("verify").text)[1:]
+    assert "gdc" not in verify
+    for part in (system, tile):
+        early, late = part.split("tl.extra.cuda.gdc_wait()\n")
+        assert late.lstrip().startswith(("tl.extra.cuda.gdc_launch_dependents()", "# after the"))
+        assert ("load(state_rows" in early) == (part is tile)
+        vectors = ("load(v_rows", "load(k_rows", "load(q_rows")
+        expected = name == "gated_delta_rule"
+        assert any(load in early for load in vectors) == expected
+        assert "load(beta_at" not in early
+    plain = made(name, fusion="joined", prepare="launch").kernel("verify").text
+    assert plain.count("gdc_wait()") == 1
+
+
 def test_tiles_do_not_wait_for_row_scalars() -> None:
     """Their vectors come as they are, and what they multiply rows by comes from the factors."""
     text = made("gated_delta_rule", fusion="joined").kernel("verify").text
@@ -117,7 +136,8 @@ def test_tiles_do_not_wait_for_row_scalars() -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "message"),
     [
-        ("gdn", {"prepare": "later"}, "prepare must be one of launch, joined, not 'later'"),
+        ("gdn", {"prepare": "later"}, "prepare must be one of launch, overlapped, joined"),
+        ("gdn", {"prepare": "overlapped"}, "prepare overlapped is for joined kernels"),
         ("gdn", {"fusion": "split", "solver": "inverse"}, "but split schedules have several"),
         ("kda", {"fusion": "walked"}, "but walked schedules have several"),
         ("gdn", {"persistent": 8}, "persistent 8: programs that prepare in the same launch"),
