@@ -33,8 +33,8 @@ FLOAT_BYTES = 4
 
 
 def interface(shape: LayerShape, row: Row, *, commit: str = "replay") -> Interface:
-    """The buffers of GDN's default kernels for a row; with `commit` "factors", of those that store
-    what the commit sums up."""
+    """The buffers of GDN's default kernels for a row; with `commit` "factors" or "factors16", of
+    those that store what the commit sums up."""
     recurrence = resolve("gdn")
     shapes = Shapes(shape.key_heads, shape.value_heads, shape.d_k, shape.d_v, row.nodes, row.depth)
     sizes = (shape.d_k, shape.d_v, shape.key_heads, shape.value_heads)
@@ -48,7 +48,8 @@ def node_bytes(face: Interface) -> dict[str, int]:
     """Bytes per node of one layer: `kept` until the commit (convolved inputs, unknowns if stored,
     and the gates it reads again), `scratch` that the next layer uses anew, `out`."""
     gates = sum(x.channels for x in face.inputs if x.name not in face.convolved)
-    unknowns = face.unknowns * face.value_heads * face.unknown_width * FLOAT_BYTES
+    each = getattr(torch, face.unknown_dtype).itemsize
+    unknowns = face.unknowns * face.value_heads * face.unknown_width * each
     stored = unknowns if "unknowns" in face.table else 0
     return {
         "kept": (face.kept_channels + gates) * ACTIVATION_BYTES + stored,
@@ -87,7 +88,8 @@ def snapshots(shape: LayerShape, row: Row) -> dict[str, int]:
 
 def case(shape: LayerShape, row: Row) -> dict[str, Any]:
     """One layer shape and row."""
-    stored, factors = interface(shape, row), interface(shape, row, commit="factors")
+    stored = interface(shape, row)
+    per_commit = {x: interface(shape, row, commit=x) for x in ("factors", "factors16")}
     state = shape.state_elements * STATE_BYTES
     ours, theirs = written(stored, shape, row), snapshots(shape, row)
     return {
@@ -96,7 +98,7 @@ def case(shape: LayerShape, row: Row) -> dict[str, Any]:
         "snapshot_bytes_per_node": state,
         "bytes_per_node": {
             "replay": node_bytes(stored)["kept"],  # lives from verification to commit
-            "factors": node_bytes(factors)["kept"],
+            **{commit: node_bytes(face)["kept"] for commit, face in per_commit.items()},
             "paper_factors": _factor_bytes(shape),
         },
         "written": {"boleir": ours, "snapshots": theirs},

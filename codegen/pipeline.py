@@ -10,6 +10,7 @@ from boleir.codegen.defaults import default_schedule
 from boleir.codegen.emit.blocked_factors import emit_blocked_factors
 from boleir.codegen.emit.blocked_values import emit_blocked_values
 from boleir.codegen.emit.commit import emit_commit
+from boleir.codegen.emit.commit_inputs import keep_for_commit
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.deferred import recorded_channels
 from boleir.codegen.emit.joined import emit_joined
@@ -130,6 +131,7 @@ def lower(
     if target is None or not target.pdl:
         schedule = replace(schedule, pdl=False)
     watch("schedule", schedule)
+    plan = keep_for_commit(plan, schedule)
     context = Context(plan, shapes, schedule)
     kernels = emit_kernels(context)
     watch("kernels", kernels)

@@ -38,7 +38,8 @@ class Mixed:
     channels: int
     kept: bool
     """Whether the commit reads it too. Such inputs have memory of their own in every layer; the
-    others (a query) pass through memory that all layers share."""
+    others (a query) pass through memory that all layers share. The schedule decides, see
+    `boleir.codegen.emit.commit_inputs.keep_for_commit`; all are kept as long as there is none."""
     column: int
     """First channel in the rows of its buffer."""
 

@@ -42,13 +42,9 @@ class _Planner:
     channels: dict[Kind, int]
     stored: dict[int, Expr]
     """What is stored of each convolution, by its key."""
-    updating: frozenset[int]
-    """Keys of the convolutions that the update reads, and with it the commit."""
     mixed: dict[int, Mixed] = field(default_factory=dict)
     scalars: dict[int, Scalar] = field(default_factory=dict)
     offset: int = 0
-    columns: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
-    """Channels so far of what the commit reads, and of what it does not."""
 
     def mix(self, root: Expr) -> Expr:
         """Replace every convolution, with the functions that always follow, by a stored input."""
@@ -67,13 +63,12 @@ class _Planner:
             assert isinstance(source, Input)
             name = self._name(f"{source.name}_mixed")
             item = Input(node.kind, name, hint=source.name)
-            channels, kept = self.channels[source.kind], inner.key in self.updating
+            channels, applied = self.channels[source.kind], tuple(reversed(functions))
             self.mixed[node.key] = Mixed(
-                item, source, inner.width, tuple(reversed(functions)), self.offset, channels,
-                kept, self.columns[kept],
+                item, source, inner.width, applied, self.offset, channels,
+                kept=True, column=self.offset,
             )  # fmt: skip
             self.offset += channels
-            self.columns[kept] += channels
         return self.mixed[node.key].item
 
     def _name(self, wanted: str) -> str:
@@ -163,7 +158,6 @@ def make_plan(form: NormalForm, d_k: int, d_v: int, key_heads: int, value_heads:
         {item.name for item in recurrence.inputs} | _RESERVED,
         {Kind.KEY: key_heads * d_k, Kind.VALUE: value_heads * d_v, Kind.HEAD: value_heads},
         convolved_parts(form),
-        frozenset(node.key for node in walk(recurrence.update) if isinstance(node, Conv)),
     )
     # conv channels are packed in the order of declaration
     for item in recurrence.tokens:

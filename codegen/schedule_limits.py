@@ -195,11 +195,11 @@ def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 def _check_deferred(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Deferred commits are walked where a value tile reads the state, once per launch, from what
     they have recorded of tokens."""
-    from boleir.codegen.emit.deferred import replayed_inputs
+    from boleir.codegen.emit.commit_inputs import step_inputs
 
     if schedule.commit != "deferred":
         return
-    if not replayed_inputs(plan)[0]:
+    if not step_inputs(plan)[0]:
         raise InvalidSchedule(
             f"commit deferred records the tokens that states depend on; states of {plan.name} "
             "depend on none",

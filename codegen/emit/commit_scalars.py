@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from boleir.codegen.emit.commit_inputs import step_expressions
 from boleir.codegen.emit.commit_table import pointer, table_columns
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.context import place
 from boleir.codegen.emit.text import arithmetic
 from boleir.codegen.naming import stem
-from boleir.codegen.plan import Plan
 from boleir.codegen.rewrite import constant_value, is_constant
 from boleir.ir import Call, Expr, Input, Kind, Per, walk
 
@@ -62,23 +62,6 @@ class _Scalars:
         at = f"{first} + (first + nodes) * {w.arg(f'{expr.name}_stride', 'i64')} + head"
         load = f"tl.load({at}, mask=steps < length, other=0.0)"
         return w.temp(f"{load}.to(tl.float32)", f"{expr.name}_path")
-
-
-def step_expressions(plan: Plan, *, stored: bool = False) -> Iterator[Expr]:
-    """The expressions of a step, but for the decay per head; `stored`: unknowns need not be read
-    off the state."""
-    yield from (x for x in (plan.key_decay, plan.value_decay) if x is not None)
-    operands = [pair.write for pair in plan.writing] + [write.key for write in plan.writes]
-    if not stored:
-        operands += [pair.erase for pair in plan.writing]
-        yield from (pair.target for pair in plan.writing)
-        yield from (pair.gain for pair in plan.writing if pair.gain is not None)
-        for pair in plan.writing:
-            yield from (plan.scalar(x).expr for x in pair.coupling if x is not None)
-    yield from (write.value for write in plan.writes)
-    for operand in operands:
-        yield operand.base
-        yield from (plan.scalar(name).expr for name in operand.scalars)
 
 
 def _largest(expr: Expr) -> Iterator[Expr]:

@@ -112,9 +112,9 @@ class Step:
         return self.tile.across(gate, decay.kind)
 
     def _read_early(self) -> None:
-        """What is read before the decay, as long as the tile is as it was."""
+        """What is read before the decay for what is written, as long as the tile is as it was."""
         plan, w = self.context.plan, self.writer
-        for p, pair in enumerate(plan.pairs):
+        for p, pair in enumerate(plan.writing):
             if not pair.after_decay:
                 read = self.tile.total(f"tile * {self._along(self.token.live(pair.erase.base))}")
                 self.early[p] = w.temp(f"owed * {read}", f"seen{p or ''}")

@@ -16,15 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from boleir.codegen.emit.commit_scalars import step_expressions
+from boleir.codegen.emit.commit_inputs import step_inputs
 from boleir.codegen.emit.commit_step import LOCALS, Step
 from boleir.codegen.emit.commit_tile import NAMES, Tile
 from boleir.codegen.emit.commit_token import Token
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.plan import Plan
-from boleir.ir import Input, Kind, walk
+from boleir.ir import Input, Kind
 
 UNIT = 16
 """Elements that sources of a record begin at multiples of: 32 or 64 bytes."""
@@ -39,16 +38,6 @@ KEY = "tile_key"
 # -- what is recorded ---------------------------------------------------------------------------
 
 
-def replayed_inputs(plan: Plan) -> tuple[tuple[Input, ...], tuple[Input, ...]]:
-    """Token inputs and parameters that one step of the recurrence takes, outputs left out."""
-    exprs = [*step_expressions(plan), *([plan.log_decay] if plan.log_decay is not None else [])]
-    used = {node.key for expr in exprs for node in walk(expr)}
-    return (
-        tuple(item for item in plan.tokens if item.key in used),
-        tuple(item for item in plan.parameters if item.key in used),
-    )
-
-
 def input_channels(context: Context, item: Input) -> int:
     """Numbers of an input per token."""
     return context.shapes.heads(item.kind) * context.shapes.width(item.kind)
@@ -57,7 +46,7 @@ def input_channels(context: Context, item: Input) -> int:
 def recorded_places(context: Context) -> dict[Input, int]:
     """First channel of each recorded input in the row of a token."""
     places, channels = {}, 0
-    for item in replayed_inputs(context.plan)[0]:
+    for item in step_inputs(context.plan)[0]:
         places[item] = channels
         channels += -(-input_channels(context, item) // UNIT) * UNIT
     return places
@@ -126,7 +115,7 @@ def emit_replay(context: Context) -> EmittedKernel:
     w.let("key", tile.keys())
     w.let("key_head", "head // GROUP" if context.shapes.group > 1 else "head")
     token = _RecordedToken(context, w, tile)
-    for item in replayed_inputs(context.plan)[1]:
+    for item in step_inputs(context.plan)[1]:
         w.memo["pointer", item.name] = w.arg(item.name, "*fp32")
         token.parameter(item)
     one = Step(context, w, tile, token)
@@ -219,7 +208,7 @@ def load_advanced(tiles: Tiles, rows: str) -> bool:
     """Bring the rows of the state that begin at `rows` up to date, before or while they are loaded;
     whether `state_tile` has all their key channels then."""
     w, c = tiles.writer, tiles.context
-    pointers = {x.name: w.arg(x.name, "*fp32") for x in replayed_inputs(c.plan)[1]}
+    pointers = {x.name: w.arg(x.name, "*fp32") for x in step_inputs(c.plan)[1]}
     pointers["state"] = w.arg("state", "*" + c.state_dtype)
     pointers["pending"] = w.arg("pending", "*i32")
     pointers["recorded"] = w.arg("recorded", "*" + c.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from boleir.codegen.emit.commit_inputs import step_inputs
 from boleir.codegen.emit.commit_path import emit_path
 from boleir.codegen.emit.commit_table import pointer
 from boleir.codegen.emit.commit_window import emit_windows, window_tiles
@@ -15,7 +16,6 @@ from boleir.codegen.emit.deferred import (
     input_channels,
     pending_counts,
     recorded_places,
-    replayed_inputs,
 )
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.schedule import padded
@@ -49,7 +49,7 @@ def emit_flush(context: Context) -> EmittedKernel:
     w.let("layer", f"program // ({tiles} * {batch})")
     w.let("slot", f"tl.load({w.arg('slots', '*i32')} + request)")
     formats = {"state": c.state_dtype, "pending": "i32", "recorded": c.dtype}
-    formats |= {x.name: "fp32" for x in replayed_inputs(c.plan)[1]}
+    formats |= {x.name: "fp32" for x in step_inputs(c.plan)[1]}
     pointers = {name: pointer(c, w, name, kind) for name, kind in formats.items()}
     waiting = Waiting(c, w, pointers, w.arg("recorded_stride", "i64"))
     waiting.expect()

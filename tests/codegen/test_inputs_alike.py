@@ -8,11 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from boleir.codegen.emit.commit_inputs import keep_for_commit
 from boleir.codegen.emit.inputs_alike import Alike, alike
 from boleir.codegen.pipeline import lower
 from boleir.codegen.plan import Mixed
 from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
+from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
 from boleir.library import resolve
 
@@ -20,7 +22,8 @@ CHOOSING = {"tl": SimpleNamespace(where=np.where, multiple_of=lambda value, by: 
 
 
 def mixed() -> tuple[Mixed, ...]:
-    return make_plan(derive(resolve("gdn")).normal, 32, 32, 2, 4).mixed
+    plan = make_plan(derive(resolve("gdn")).normal, 32, 32, 2, 4)
+    return keep_for_commit(plan, Schedule()).mixed
 
 
 def chosen(text: str, unit: int) -> int:
