@@ -43,8 +43,10 @@ def default_schedule(
     fewer nodes take split launches. More than 32 nodes stand on rows, so that outputs
     lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
-    summed where a block of 64 nodes has registers for it and requests are many, else walked, in
-    one joined launch where few requests of one pair per token are. Tiles
+    summed where a block of 64 nodes has registers for it and requests are many, else walked: in
+    one joined launch where few requests of one pair per token are, by several programs for each
+    head where these are one or two. A convolution of few nodes is the work of the first programs of
+    the same launch. Value heads share one system where they can. Tiles
     of a second output need more registers, those of a third would spill under any cap. Several
     steps per token of deep trees are solved level by level: sweeps would overflow. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
@@ -54,7 +56,7 @@ def default_schedule(
     if plan.entangled is not None:
         found = replace(found, gates="inline")
     inline = replace(found, gates="inline")
-    if not plan.mixed and Context(plan, shapes, inline).shares_systems:
+    if not (plan.mixed or found.walk_nodes) and Context(plan, shapes, inline).shares_systems:
         found = inline
     if found.solver == "horner" and horner_sweeps(found, plan, shapes) > HORNER_SWEEPS:
         found = replace(found, solver="levels")
@@ -102,6 +104,27 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
 
 
+FEW_WALKERS = 2
+"""Up to so many requests several programs share the walks of a head: more fill the GPU anyway."""
+
+
+def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+    """The same in one launch whose first programs share the walks of a head: 16 nodes have no paths
+    that are worth it. Without a solve, value tiles wait for little else."""
+    if schedule.fusion != "split" or schedule.node_block < 32 or plan.mixed:
+        return None
+    shared = replace(
+        schedule, fusion="joined", gates="prepare", prepare="joined", walk_nodes=8, factor_warps=4,
+        b_v=min(64, padded(shapes.d_v)),
+    )  # fmt: skip
+    if schedule.node_block < 64:
+        return shared
+    b_k = min(64, padded(shapes.d_k))
+    if not plan.pairs:
+        return replace(shared, b_k=b_k)
+    return replace(shared, b_k=b_k, b_v=min(128, padded(shapes.d_v)), warps=8, walk_nodes=16)
+
+
 def joined_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     """The same in one launch whose programs take as many value columns as they have registers for:
     where the solve of 64 nodes is what all wait for, and there are few products to keep."""
@@ -140,13 +163,14 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
         factor_warps=4 if wide else 2,
     )  # fmt: skip
     if nodes > 16 and many:
-        split = replace(split, registers=168 if wide else 128)
+        split = replace(split, registers=168 if wide and plan.pairs else 128)
     elif wide:
         split = replace(split, path_sum="dot")
     if plan.entangled is not None:
         return split
     if not many:
-        return replace(split, fusion="joined", b_k=min(64, b_k) if wide else b_k)
+        joined = replace(split, fusion="joined", b_k=min(64, b_k) if wide else b_k)
+        return joined if wide or not plan.mixed else replace(joined, prepare="joined")
     if wide and _has_few_products(plan):
         return replace(split, fusion="joined", lead=LEAD)
     return split if nodes <= 16 else replace(split, gates="prepare")
@@ -212,8 +236,8 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     )  # fmt: skip
     single = single_inverse(plan)
     if shapes.max_nodes <= 64 and single:
-        other = key_sums if many else joined_walks
-        return other(split, plan, shapes) or split
+        few = spread_walks if batch <= FEW_WALKERS else joined_walks
+        return (key_sums if many else few)(split, plan, shapes) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
     small_blocks = not single and plan.entangled is None

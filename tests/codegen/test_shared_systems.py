@@ -44,7 +44,7 @@ def test_prepared_guards_of_values_keep_systems_apart() -> None:
 def test_gates_are_inline_by_default_where_systems_are_shared() -> None:
     for nodes in (16, 32, 64):
         shapes = replace(SHAPES, max_nodes=nodes)
-        for batch in (1, 16):
+        for batch in (4, 16):
             for name in SHARED:
                 assert lower(boleir.load(name), shapes, batch=batch).context.shares_systems, name
 

@@ -60,10 +60,10 @@ Closed form
       channel gate on the written side: the gate stays inside the scalar products
 
 Tree: at most 64 nodes, depth 8
-Schedule: fusion=joined solver=inverse b_v=128 b_k=64 gates=inline warps=8
+Schedule: fusion=joined solver=inverse b_v=128 b_k=64 prepare=joined warps=8 walk_nodes=16
 
 Kernels
-    verify: Factors of the heads by the first programs; the others take a value tile each.
+    verify: The first programs prepare, the next compute the factors of a head each; the others take a value tile each.
     commit: Advance state and convolution window along the accepted path; all layers in one launch.
 
 Names and shapes (N nodes of all requests, B requests)
@@ -79,13 +79,13 @@ Names and shapes (N nodes of all requests, B requests)
     dt_bias        fp32 parameter, key
     state          fp32 [slots, 32, 128, 128], free slot stride
     slots          int32 [B], -1 for a padding row
-    rows           fp32 [9, 32, capacity]: exp_A_log, beta, norm_k, norm_q, guard_v, guard_f, parent, out_row,
-                   erase_row
-    folded         bf16 [B, 32, 1, 2, 64, 64]: C (I+G)^-1 in pieces
-    decayed        fp32 [3, 32, capacity, 128]: k times the decays of its path, q times the decays of its
-                   path, decay
+    rows           fp32 [8, 32, capacity]: exp_A_log, beta, norm_k, norm_q, guard_v, guard_f, gates_size,
+                   out_row
+    folded         bf16 [B, 32, 1, 2, 64, 64]: C (I+G)^-1 in pieces, then what reads the state, [64, 128] in
+                   pieces
     products       fp32 [2, 32, capacity, 64]: k with k, q with k
-    signals        int32 [B, 32, 2]: launches that left factors, and launches whose factors a tile used
+    signals        int32 [B, 65]: programs that have prepared, then [32, 2]: launches that left factors, and
+                   launches whose factors a tile used
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
     g              log-decay of the node, in base 2
@@ -96,11 +96,10 @@ Names and shapes (N nodes of all requests, B requests)
     minus_g        a tile of -G
     readout        a tile of C
     u              the unknowns U
+    gates          decays of the key channels of a node
     passed         product of the decays of the nodes that a walk up the path has passed
-    reached        the node that each walk has reached, -1 beyond the end of the path
-    parent         the node above, -1 above a root
-    column         where the product of a node with the node it has reached stands
     walked_x       products of vectors with the decays between their nodes
+    rate           by what to multiply the rest of a log-decay, in base 2
 """
 
 import triton
@@ -115,5 +114,7 @@ B_K = tl.constexpr(64)
 B_V = tl.constexpr(128)
 VALUE_TILES = tl.constexpr(1)
 COLUMNS = tl.constexpr(64)
+PREPARING = tl.constexpr(128)
+SIGNALS = tl.constexpr(65)
 
 

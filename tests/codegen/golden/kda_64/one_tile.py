@@ -1,7 +1,7 @@
 @triton.jit
 def one_tile(
-    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, folded, decayed, capacity, rows,
-    ancestors, out, out_stride,
+    program, cu_nodes, signals, slots, v, v_stride, state, state_stride, rows, capacity, folded, out,
+    out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     value_tile = program % VALUE_TILES
@@ -11,7 +11,7 @@ def one_tile(
     start = tl.load(cu_nodes + request)
     count = tl.minimum(tl.load(cu_nodes + request + 1) - start, MAX_NODES)
     first = start.to(tl.int64)
-    signals_head = signals + program // VALUE_TILES * (1 + VALUE_TILES)
+    signals_head = signals + request * SIGNALS + 1 + head * (1 + VALUE_TILES)
     seen_at = signals_head + 1 + value_tile
     launch = tl.load(seen_at) + 1
     value = value_tile * B_V + tl.arange(0, B_V)
@@ -35,76 +35,56 @@ def one_tile(
     state_tile_c1_hi = state_tile_c1_top.to(tl.bfloat16)
     state_tile_c1_lo = (state_tile_c1 - state_tile_c1_top).to(tl.bfloat16)
 
-    # what follows reads results of the factors of this head
-    while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
+    # what follows reads what other programs prepare for this request
+    prepared = launch * PREPARING
+    while tl.atomic_add(signals + request * SIGNALS, 0, sem="acquire") - prepared < 0:
         pass
-    tl.store(seen_at, launch)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 2 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
-    folded_0_0 = tl.load(place + cell)
-    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
+    # norm_k: kda.bole:10
+    norm_k_at = rows + (2 * VALUE_HEADS + key_head) * capacity + first
+    norm_k = tl.load(norm_k_at + node, mask=inside, other=0.0)
+    erase_row = norm_k
 
     # products of the committed state with what has decayed along the paths
-    decayed_0_rows = decayed + (head * capacity + first) * D_K
-    k_decayed_c0 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
-        other=0.0)
-    k_decayed_c0_top = ((k_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    k_decayed_c0_hi = k_decayed_c0_top.to(tl.bfloat16)
-    k_decayed_c0_lo = (k_decayed_c0 - k_decayed_c0_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_lo))
-    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_hi), state_dot_k)
-    k_decayed_c1 = tl.load(decayed_0_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
-        other=0.0)
-    k_decayed_c1_top = ((k_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    k_decayed_c1_hi = k_decayed_c1_top.to(tl.bfloat16)
-    k_decayed_c1_lo = (k_decayed_c1 - k_decayed_c1_top).to(tl.bfloat16)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_lo), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_hi), state_dot_k)
-    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_hi), state_dot_k)
-    decayed_1_rows = decayed + ((VALUE_HEADS + head) * capacity + first) * D_K
-    q_decayed_c0 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c0[None, :], mask=inside[:, None],
-        other=0.0)
-    q_decayed_c0_top = ((q_decayed_c0.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    q_decayed_c0_hi = q_decayed_c0_top.to(tl.bfloat16)
-    q_decayed_c0_lo = (q_decayed_c0 - q_decayed_c0_top).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_lo))
-    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_hi), state_dot_q)
-    q_decayed_c1 = tl.load(decayed_1_rows + (node * D_K)[:, None] + key_c1[None, :], mask=inside[:, None],
-        other=0.0)
-    q_decayed_c1_top = ((q_decayed_c1.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
-        bitcast=True)
-    q_decayed_c1_hi = q_decayed_c1_top.to(tl.bfloat16)
-    q_decayed_c1_lo = (q_decayed_c1 - q_decayed_c1_top).to(tl.bfloat16)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_lo), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_hi), state_dot_q)
-    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_hi), state_dot_q)
-    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
-    out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
-    erase_row_at = rows + (8 * VALUE_HEADS + head) * capacity + first
-    erase_row = tl.load(erase_row_at + node, mask=inside, other=0.0)
-    bad = tl.zeros([], tl.int64)
+    place = folded + (program // VALUE_TILES).to(tl.int64) * (2 * (NODE_BLOCK * NODE_BLOCK) + 32768)
+    k_decayed_c0_0 = tl.load(place + 8192 + (node * 128)[:, None] + key_c0[None, :])
+    k_decayed_c0_1 = tl.load(place + 16384 + (node * 128)[:, None] + key_c0[None, :])
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_1))
+    state_dot_k = tl.dot(state_tile_c0_lo, tl.trans(k_decayed_c0_0), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c0_hi, tl.trans(k_decayed_c0_0), state_dot_k)
+    k_decayed_c1_0 = tl.load(place + 8192 + (node * 128)[:, None] + key_c1[None, :])
+    k_decayed_c1_1 = tl.load(place + 16384 + (node * 128)[:, None] + key_c1[None, :])
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_1), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_lo, tl.trans(k_decayed_c1_0), state_dot_k)
+    state_dot_k = tl.dot(state_tile_c1_hi, tl.trans(k_decayed_c1_0), state_dot_k)
+    q_decayed_c0_0 = tl.load(place + 24576 + (node * 128)[:, None] + key_c0[None, :])
+    q_decayed_c0_1 = tl.load(place + 32768 + (node * 128)[:, None] + key_c0[None, :])
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_1))
+    state_dot_q = tl.dot(state_tile_c0_lo, tl.trans(q_decayed_c0_0), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c0_hi, tl.trans(q_decayed_c0_0), state_dot_q)
+    q_decayed_c1_0 = tl.load(place + 24576 + (node * 128)[:, None] + key_c1[None, :])
+    q_decayed_c1_1 = tl.load(place + 32768 + (node * 128)[:, None] + key_c1[None, :])
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_1), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_lo, tl.trans(q_decayed_c1_0), state_dot_q)
+    state_dot_q = tl.dot(state_tile_c1_hi, tl.trans(q_decayed_c1_0), state_dot_q)
 
     # right side: R = r - P (e^T S_pre)
     # u: kda.bole:14
     v_f32 = v_tile.to(tl.float32)
     right = v_f32 - erase_row[None, :] * state_dot_k
-    right_lost = tl.sum(tl.sum(right * 0.0, axis=1), axis=0)
-    right_ok = tl.abs(right) < 3.0e38
-    right = tl.where(right_ok, right, 0.0)
-    if right_lost != 0.0:
-        bad = (bad | tl.sum((1 - tl.min(tl.where(right_ok, 1, 0), axis=0)).to(tl.int64) << (node
-            & 63).to(tl.int64), axis=0))
+    right = tl.where(tl.abs(right) < 3.0e38, right, 0.0)
     right_top = ((right.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)
     right_hi = right_top.to(tl.bfloat16)
     right_lo = (right - right_top).to(tl.bfloat16)
-    if bad != 0:
-        word = tl.load(ancestors + first + node, mask=inside, other=0)
-        out_row = tl.where((word & bad) != 0, float("nan"), out_row)
+
+    # what follows reads results of the factors of this head
+    while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
+        pass
+    tl.store(seen_at, launch)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
+    folded_0_0 = tl.load(place + cell)
+    folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
+    out_row_at = rows + (7 * VALUE_HEADS + head) * capacity + first
+    out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
 
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: kda.bole:16

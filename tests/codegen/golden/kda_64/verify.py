@@ -1,18 +1,24 @@
 @triton.jit
 def verify(
-    cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, dt_bias, rows, capacity,
-    decayed, products, depths, folded, signals, slots, v, v_stride, state, state_stride, out, out_stride,
+    cu_nodes, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, v, v_stride, dt_bias, products,
+    capacity, ancestors, depths, rows, folded, signals, slots, state, state_stride, out, out_stride,
 ):
-    """Factors of the heads by the first programs; the others take a value tile each."""
+    """The first programs prepare, the next compute the factors of a head each; the others take a value tile each."""
     tl.extra.cuda.gdc_wait()
     tl.extra.cuda.gdc_launch_dependents()
     program = tl.program_id(0)
-    systems = tl.num_programs(0) // (1 + VALUE_TILES)
-    if program < systems:
-        one_system(program, cu_nodes, ancestors, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride,
-            dt_bias, rows, capacity, decayed, products, depths, folded, signals)
+    requests = tl.num_programs(0) // (PREPARING + VALUE_HEADS * (1 + VALUE_TILES))
+    ready = requests * PREPARING
+    if program < ready:
+        one_preparation(program, cu_nodes, A_log, b, b_stride, q, q_stride, k, k_stride, f, f_stride, v,
+            v_stride, dt_bias, products, capacity, ancestors, depths, rows, folded, signals)
     else:
-        one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, folded,
-            decayed, capacity, rows, ancestors, out, out_stride)
+        later = program - ready
+        systems = requests * VALUE_HEADS
+        if later < systems:
+            one_system(later, cu_nodes, signals, ancestors, products, capacity, rows, folded)
+        else:
+            one_tile(later - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, rows,
+                capacity, folded, out, out_stride)
 
 
