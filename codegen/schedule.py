@@ -100,8 +100,9 @@ class Schedule:
     and walks where those leave their bounds."""
     walk_nodes: int = 0
     """Nodes of a program of the prepare kernel, where that walks up their paths and multiplies
-    decays per key channel: several programs of `factor_warps` share the nodes of a head. 0: the
-    factors kernel walks, for all nodes of a head or of a block."""
+    decays per key channel: several programs of `factor_warps` share the nodes of a head, and
+    inline gates are computed meanwhile. 0: the factors kernel walks, for all nodes of a head or of
+    a block."""
     order: str = "tiles"
     """Which programs of value tiles come after each other, to find in the caches what they share:
     the `tiles` of a head, or the `heads` of a request with one tile each."""

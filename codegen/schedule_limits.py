@@ -283,7 +283,8 @@ def _check_prepare(schedule: Schedule, plan: Plan) -> None:
         for name in ("prepare", "prepare_nodes")
         if getattr(schedule, name) != getattr(default, name)
     ]
-    if changed and not plan.mixed and (schedule.gates == "inline" or not has_rows(plan)):
+    rows = schedule.gates == "prepare" and has_rows(plan)
+    if changed and not (plan.mixed or rows or schedule.walk_nodes):
         raise InvalidSchedule(
             f"{' and '.join(changed)}: there is nothing to prepare for {plan.name} with gates "
             f"{schedule.gates}",
@@ -369,8 +370,7 @@ def _check_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
 
 
 def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
-    """Walks that the prepare kernel takes: of vectors as they come, with row scalars that it
-    prepares anyway."""
+    """Walks that the prepare kernel takes: of vectors as they come."""
     nodes, what = schedule.walk_nodes, ""
     if not nodes:
         return
@@ -378,8 +378,6 @@ def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
         what = f"{plan.name} has no decays per key channel"
     elif schedule.path_sum != "select":
         what = f"path_sum must be select, not {schedule.path_sum}: sums are no walks"
-    elif schedule.gates != "prepare":
-        what = f"gates must be prepare, not {schedule.gates}: row scalars come with the walks"
     elif plan.mixed:
         what = f"inputs of {plan.name} are convolved in the same launch"
     if what:

@@ -126,7 +126,8 @@ class Context:
         if not self.key_walks:
             return ()
         if self.spread_walks:
-            watched = is_sized(self.plan) or key_parameters(self.plan)
+            left = self.walked or self.schedule.gates == "prepare"
+            watched = left and (is_sized(self.plan) or key_parameters(self.plan))
             return ("gates_size",) if watched else ()
         if not self.prepared_sums:
             return ("parent", "gates_size") if self.walked else ("parent",)

@@ -84,7 +84,10 @@ def begin(tiles: Tiles, early: Callable[[], object], decode: str, head: str, *, 
         expect_prepared(tiles.context, w)
     tiles.channels()
     tiles.node_block(0)
-    if tiles.rows_ready and not tiles.context.plan.mixed:
+    if tiles.context.spread_walks:
+        w.section("meanwhile other programs walk")
+        early()
+    elif tiles.rows_ready and not tiles.context.plan.mixed:
         w.section("not from the prepare kernel, which writes row scalars only")
         early()
     if pdl:

@@ -148,10 +148,14 @@ class GroupTiles(Tiles):
 
 
 def split_program(
-    writer: Writer, parts: tuple[tuple[str, int], ...], *, given: bool = False
+    writer: Writer,
+    parts: tuple[tuple[str, int], ...],
+    heads: str = "VALUE_HEADS",
+    *,
+    given: bool = False,
 ) -> None:
     """Find part, head and request of a program, whose number may be `given`; a part of which there
-    is one gets no name."""
+    is one gets no name. `heads`: how many there are of a request."""
     if given:
         rest = "program"
         writer.arg(rest, "i32")
@@ -161,5 +165,5 @@ def split_program(
         if count > 1:
             writer.let(name, f"{rest} % {count}")
             rest = f"{rest} // {count}"
-    writer.let("head", f"{rest} % VALUE_HEADS")
-    writer.let("request", f"{rest} // VALUE_HEADS")
+    writer.let("head", f"{rest} % {heads}")
+    writer.let("request", f"{rest} // {heads}")

@@ -16,7 +16,7 @@ from boleir.codegen.emit.factors import (
     nodes_on_rows,
     open_kernel,
 )
-from boleir.codegen.emit.frame import DECODE
+from boleir.codegen.emit.frame import DECODE, DECODE_SHARED
 from boleir.codegen.emit.key_vectors import readers
 from boleir.codegen.emit.key_walks import PathTiles, WalkedSystem, Walks
 from boleir.codegen.emit.precision import Precision
@@ -37,11 +37,7 @@ def emit_key_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     tiles = PathTiles(context, w)
     system = WalkedSystem(tiles, Precision(context.schedule.precision))
     if context.spread_walks:
-        begin(tiles, lambda: tiles.ancestors(0, 0), DECODE, "head", pdl=pdl)
-        system.load_products()
-        tiles.prefetch_rows(0)
-        tiles.scalars(0)
-        hand_over(context, tiles)
+        _take_products(context, tiles, system, pdl=pdl)
     else:
         _open(tiles, pdl=pdl)
         hand_over(context, tiles)
@@ -50,6 +46,26 @@ def emit_key_factors(context: Context, *, pdl: bool) -> EmittedKernel:
         w.line("tl.debug_barrier()")
     emit_folded(context, tiles, system)
     return factors_kernel(context, w, pdl=pdl)
+
+
+def _take_products(context: Context, tiles: PathTiles, system: WalkedSystem, *, pdl: bool) -> None:
+    """What programs have left that walk for this one; meanwhile its row scalars, unless they are
+    prepared, too."""
+
+    def early() -> None:
+        tiles.ancestors(0, 0)
+        if not tiles.rows_ready:
+            tiles.prefetch(frozenset({Kind.KEY, Kind.HEAD}))
+            tiles.scalars(0)
+            hand_over(context, tiles)
+
+    decode = DECODE_SHARED if context.shares_systems else DECODE
+    begin(tiles, early, decode, "head", pdl=pdl)
+    system.load_products()
+    if tiles.rows_ready:
+        tiles.prefetch_rows(0)
+        tiles.scalars(0)
+        hand_over(context, tiles)
 
 
 def emit_walked(context: Context, *, pdl: bool) -> list[EmittedKernel]:

@@ -56,7 +56,7 @@ def emit_spread_walks(context: Context, *, pdl: bool) -> EmittedKernel:
 
 def spread_programs(context: Context) -> int:
     """Such programs per request."""
-    return context.shapes.value_heads * walk_tiles(context, context.schedule.walk_nodes)
+    return context.systems * walk_tiles(context, context.schedule.walk_nodes)
 
 
 class StepContext(GroupContext):
@@ -99,7 +99,8 @@ class Spread(Walk):
         times = tuple(sorted({after for _, after in self.readers}))
         self.begin(times, {Kind.KEY: ones})
         self._set_out()
-        self._store_rows()
+        if "gates_size" in self.context.walk_planes or self.context.schedule.gates == "prepare":
+            self._store_rows()
         self._begin_products()
         with self.steps():
             self._products()
@@ -112,10 +113,11 @@ class Spread(Walk):
         """All loads that depend on no path."""
         plan = self.context.plan
         self.prefetch(frozenset({Kind.HEAD, Kind.KEY}))
-        used = {x.key for scalar in plan.scalars for x in walk(scalar.expr)}
-        for item in plan.tokens:
-            if item.kind is Kind.VALUE and item.key in used:
-                self.full_value(item, OWN)
+        if self.context.schedule.gates == "prepare":
+            used = {x.key for scalar in plan.scalars for x in walk(scalar.expr)}
+            for item in plan.tokens:
+                if item.kind is Kind.VALUE and item.key in used:
+                    self.full_value(item, OWN)
         for item in self.reaching:
             if item.per is Per.HEAD:
                 self._load_of_layer(item)
@@ -132,13 +134,13 @@ class Spread(Walk):
         store the same."""
         w, reduced = self.writer, []
         w.section("row scalars of the program's nodes")
-        for number, scalar in enumerate(self.context.plan.scalars):
+        prepared = self.context.schedule.gates == "prepare"
+        for number, scalar in enumerate(self.context.plan.scalars if prepared else ()):
             name = self.row_scalar(scalar, OWN)
-            plane = plane_of(number, "key_head" if scalar.per_key_head else "head")
+            head = "key_head" if scalar.per_key_head else "head"
             if any(x.kind is not Kind.HEAD for x in walk(scalar.expr)):
-                reduced.append((name, plane))
+                reduced.append((name, plane_of(number, head)))
             else:
-                head = "key_head" if scalar.per_key_head else "head"
                 at = self.plane_at(number, scalar.name, head, OWN)
                 w.line(f"tl.store({at}, {name}, mask=inside)")
         if "gates_size" in self.context.walk_planes:
@@ -281,8 +283,7 @@ class Spread(Walk):
         precision = Precision(whole.schedule.precision)
         if whole.schedule.folds:
             heads = "KEY_HEADS" if whole.shares_systems else "VALUE_HEADS"
-            system = f"(request * {heads} + {whole.system_head}).to(tl.int64)"
-            place_folded(whole, w, system)
+            place_folded(whole, w, f"(request * {heads} + head).to(tl.int64)")
         for reader in self.readers:
             tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
             if whole.schedule.folds:

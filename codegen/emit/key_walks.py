@@ -21,6 +21,8 @@ from boleir.codegen.emit.context import place
 from boleir.codegen.emit.key_vectors import (
     Reader,
     computed,
+    is_sized,
+    key_parameters,
     plane_mask,
     plane_tile,
     product_planes,
@@ -70,11 +72,11 @@ class PathTiles(Tiles):
         return super().is_partial(chunk)
 
     def decay_rows(self, b: int) -> list[str]:
-        """The decays as tiles, one where there is no node or channel; their sums. Where others have
-        walked, only those that may be not finite."""
+        """The decays as tiles, one where there is no node or channel; their sums. Where others
+        walk, only what tells that decays are not finite."""
         w, c = self.writer, self.context
-        if c.spread_walks:
-            return self._walked_decays(b) if "gates_size" in c.walk_planes else []
+        if c.spread_walks and (self.rows_ready or not is_sized(c.plan)):
+            return self._watched_decays(b)
         decay = c.plan.key_decay
         assert decay is not None
         w.origin("decay", place(decay, c.plan.form.decay))
@@ -84,6 +86,18 @@ class PathTiles(Tiles):
             name = w.let(self.gates(chunk), tile)
             sums.append(f"tl.sum(tl.abs({name}), axis=1)")
         return [w.let("gates_size", " + ".join(sums))]
+
+    def _watched_decays(self, b: int) -> list[str]:
+        """A row that is not finite where decays are not, if there may be such; where finite inputs
+        leave them finite, by parameters."""
+        c, parameters = self.context, key_parameters(self.context.plan)
+        if self.rows_ready:
+            return self._walked_decays(b) if "gates_size" in c.walk_planes else []
+        if not parameters:
+            return []
+        chunks = [(x, chunk) for x in parameters for chunk in range(c.key_chunks)]
+        sums = [f"tl.sum({self.key(x, b, chunk)} * 0.0, axis=1)" for x, chunk in chunks]
+        return [self.writer.let("gates_size", f"tl.where(inside, {' + '.join(sums)}, 0.0)")]
 
     def gates(self, chunk: int) -> str:
         """Variable of a tile of decays."""

@@ -77,8 +77,7 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         products = state_products(system, 0, state)
     right: list[Pieces] | None = None
     if context.spread_walks:
-        _wait_for_walks(context, w, pdl=pdl)
-        right = _right_of_walks(context, tiles, system, products, state)
+        right = _right_of_walks(context, tiles, system, products, state, pdl=pdl)
     if pdl and not joined:
         _wait_for_launch(w, "factors")
     elif pdl and not (convolved or context.spread_walks):
@@ -118,9 +117,24 @@ def _right_of_walks(
     system: System,
     products: dict[Reader, str],
     state: list[Pieces],
+    *,
+    pdl: bool,
 ) -> list[Pieces]:
-    """All that the folded tiles will multiply, before they are there."""
+    """All that the folded tiles will multiply, before they are there; row scalars, if they are not
+    prepared, while others walk."""
+    if tiles.rows_ready:
+        _wait_for_walks(context, tiles.writer, pdl=pdl)
+    _own_rows(context, tiles)
+    if not tiles.rows_ready:
+        _wait_for_walks(context, tiles.writer, pdl=pdl)
+    products |= _decayed_products(context, system, state)
+    return _right_operands(context, tiles, system, products)
+
+
+def _own_rows(context: Context, tiles: Tiles) -> None:
+    """Row scalars of right sides that no factors kernel hands over."""
     plan, w, parts = context.plan, tiles.writer, handover(context)
+    w.section("what multiplies rows of right sides")
     for scalar in plan.scalars:
         if scalar.name in parts.others:
             tiles.row_scalar(scalar, 0)
@@ -129,8 +143,6 @@ def _right_of_walks(
         for scale in erase.scalars:
             tiles.row_scalar(plan.scalar(scale), 0)
         w.let(name, tiles.scale(erase, 0) or "inside.to(tl.float32)")
-    products |= _decayed_products(context, system, state)
-    return _right_operands(context, tiles, system, products)
 
 
 def _wait_for_launch(w: Writer, before: str) -> None:
@@ -191,8 +203,6 @@ def _finish(
 ) -> None:
     """Right sides and written values, unless they are there; then the outputs."""
     plan, w, rows = context.plan, tiles.writer, handover(context).out_rows
-    if context.watches_values:
-        w.let("bad", "tl.zeros([], tl.int64)")
     right = right or _right_operands(context, tiles, system, products)
     if context.watches_values:
         with w.block("if bad != 0:"):
@@ -216,6 +226,8 @@ def _right_operands(
     """What the folded tiles multiply: r - e^T S of the pairs, then the values of pure writes."""
     plan, w, precision = context.plan, tiles.writer, system.precision
     right, parts = [], handover(context)
+    if context.watches_values:
+        w.let("bad", "tl.zeros([], tl.int64)")
     if plan.pairs:
         w.section("right side: R = r - P (e^T S_pre)")
     for p, (pair, target) in enumerate(zip(plan.pairs, parts.targets, strict=True)):

@@ -56,8 +56,11 @@ class Walk(GroupTiles):
         their number."""
         w = self.writer
         tiles = walk_tiles(self.whole, self.nodes)
-        split_program(w, (*before, ("node_tile", tiles)), given=self.whole.prepares_first)
-        w.let("key_head", "head // GROUP" if self.context.shapes.group > 1 else "head")
+        whole, parts = self.whole, (*before, ("node_tile", tiles))
+        heads = "KEY_HEADS" if whole.shares_systems else "VALUE_HEADS"
+        split_program(w, parts, heads, given=whole.prepares_first)
+        grouped = whole.shapes.group > 1 and not whole.shares_systems
+        w.let("key_head", "head // GROUP" if grouped else "head")
         if pdl:
             w.line("tl.extra.cuda.gdc_wait()")
             w.line("tl.extra.cuda.gdc_launch_dependents()")

@@ -126,10 +126,10 @@ def _groups(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(chosen["fusion"] == "split" and one_block and shapes.group > 1)
 
 
-def _prepares(chosen: Chosen, shapes: Shapes) -> bool:
-    """A prepare kernel computes row scalars, and may walk for them, too."""
-    alone = chosen["fusion"] in ("split", "joined", "walked") and chosen["gates"] == "prepare"
-    return bool(alone and chosen["path_sum"] == "select")
+def _walks(chosen: Chosen, shapes: Shapes) -> bool:
+    """Programs of a prepare kernel may walk, if there are walks."""
+    folds_or_walks = chosen["fusion"] in ("split", "joined", "walked")
+    return bool(folds_or_walks and chosen["path_sum"] == "select")
 
 
 def _tiled(chosen: Chosen, shapes: Shapes) -> bool:
@@ -173,7 +173,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "lead": Fragment((0, 128, 256, 320, 384), 0, _joined, ordered=True),
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
-    "walk_nodes": choice(WALK_NODES, _prepares),
+    "walk_nodes": choice(WALK_NODES, _walks),
     "order": choice(ORDERS, _tiled),
     "persistent": Fragment((0, 132, 264, 396), 0, _stays, ordered=True),
     "pdl": flag(True),

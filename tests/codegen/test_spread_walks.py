@@ -38,6 +38,10 @@ CASES: list[list[Any]] = [
     ["kda", [1, 2, 32, 16], JOINED],
     ["dplr", [1, 2, 32, 16], SPLIT],
     ["gla", [1, 2, 32, 16], FIRST],
+    ["kda", [1, 2, 32, 16], {**FIRST, "gates": "inline", "walk_nodes": 8}],
+    ["rwkv7", [1, 2, 32, 16], {**JOINED, "gates": "inline"}],
+    ["squashed", [1, 1, 16, 16], {**SPLIT, "gates": "inline"}],
+    ["value_strength", [1, 1, 16, 16], {**WALKED, "gates": "inline", "node_block": 32}],
     ["rwkv7", [2, 4, 20, 16], JOINED],
     ["rwkv6", [1, 1, 60, 16], {**SPLIT, "walk_nodes": 32}],
     ["one_vector", [1, 1, 16, 16], SPLIT],
@@ -83,7 +87,15 @@ def test_decays_mixed_over_channels_cost_no_digits(run_interpreted: Callable[...
     assert report["output"] <= LIMIT
 
 
-@pytest.mark.parametrize(("name", "schedule"), [("kda", FIRST), ("squashed", SPLIT)])
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [
+        ("kda", FIRST),
+        ("squashed", SPLIT),
+        ("dplr", {**FIRST, "gates": "inline"}),
+        ("squashed", {**JOINED, "gates": "inline"}),
+    ],
+)
 def test_what_is_not_finite_reaches_descendants_only(
     name: str, schedule: dict[str, Any], run_interpreted: Callable[..., Any]
 ) -> None:
@@ -133,7 +145,6 @@ SHAPES = Shapes(4, 8, 64, 64, 64, 8)
     ("name", "options", "why"),
     [
         ("gated_delta_rule", {}, "has no decays per key channel"),
-        ("kda", {"gates": "inline"}, "gates must be prepare, not inline"),
         ("kda", {"path_sum": "dot"}, "path_sum must be select, not dot"),
         ("kda", {"walk_nodes": 64}, "walk_nodes must be one of 0, 8, 16, 32"),
     ],
