@@ -14,7 +14,7 @@ def one_system(program, cu_nodes, signals, ancestors, products, capacity, rows, 
     node = tl.arange(0, NODE_BLOCK)
     inside = node < count
 
-    # not from the prepare kernel, which writes row scalars only
+    # meanwhile other programs walk
     word = tl.load(ancestors + first + node, mask=inside, other=0)
 
     # what follows reads what other programs prepare for this request

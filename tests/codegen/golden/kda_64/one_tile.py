@@ -39,6 +39,8 @@ def one_tile(
     prepared = launch * PREPARING
     while tl.atomic_add(signals + request * SIGNALS, 0, sem="acquire") - prepared < 0:
         pass
+
+    # what multiplies rows of right sides
     # norm_k: kda.bole:10
     norm_k_at = rows + (2 * VALUE_HEADS + key_head) * capacity + first
     norm_k = tl.load(norm_k_at + node, mask=inside, other=0.0)
