@@ -45,8 +45,8 @@ def default_schedule(
     inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
     summed where a block of 64 nodes has registers for it and requests are many, else walked: in
     one joined launch where few requests of one pair per token are, by several programs for each
-    head where these are one or two. A convolution of few nodes is the work of the first programs of
-    the same launch. Value heads share one system where they can. Tiles
+    head where these are one or two. A launch of few nodes begins while they are convolved. Value
+    heads share one system where they can. Tiles
     of a second output need more registers, those of a third would spill under any cap. Several
     steps per token of deep trees are solved level by level: sweeps would overflow. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
@@ -170,7 +170,7 @@ def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
         return split
     if not many:
         joined = replace(split, fusion="joined", b_k=min(64, b_k) if wide else b_k)
-        return joined if wide or not plan.mixed else replace(joined, prepare="joined")
+        return joined if wide or not plan.mixed else replace(joined, prepare="overlapped")
     if wide and _has_few_products(plan):
         return replace(split, fusion="joined", lead=LEAD)
     return split if nodes <= 16 else replace(split, gates="prepare")
