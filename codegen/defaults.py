@@ -48,11 +48,13 @@ def default_schedule(
     head where these are one or two. A launch of few nodes begins while they are convolved. Value
     heads share one system where they can. Tiles
     of a second output need more registers, those of a third would spill under any cap. Several
-    steps per token of deep trees are solved level by level: sweeps would overflow. Where warps
+    steps per token of deep trees are solved level by level: sweeps would overflow. Sums of few key
+    channels are refused where warps multiply in groups, so that these are walked. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
     chunks. These last two by counts of instructions and spills: no GPU has measured them.
     """
-    found = _default_schedule(plan, shapes, batch)
+    narrow = target is not None and target.wgmma and padded(shapes.d_k) < 64
+    found = _default_schedule(plan, shapes, batch, sums=not narrow)
     if plan.entangled is not None:
         found = replace(found, gates="inline")
     inline = replace(found, gates="inline")
@@ -136,13 +138,14 @@ def joined_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | N
     return replace(schedule, fusion="joined", b_k=b_k, b_v=b_v, warps=8, factor_warps=4)
 
 
-def _default_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
+def _default_schedule(plan: Plan, shapes: Shapes, batch: int, *, sums: bool) -> Schedule:
+    """The same for any target; `sums`: decays per key channel may be summed."""
     nodes = min(64, padded(shapes.max_nodes))
     b_k, b_v = min(128, padded(shapes.d_k)), min(64, padded(shapes.d_v))
     if plan.staged:
         return _staged_schedule(plan, shapes)
     if plan.key_decay is not None:
-        return _key_decay_schedule(plan, shapes, batch)
+        return _key_decay_schedule(plan, shapes, batch, sums=sums)
     single = single_inverse(plan)
     if _folds_pairs(plan, shapes):
         return _pairs_schedule(plan, shapes, batch)
@@ -222,7 +225,7 @@ def _staged_schedule(plan: Plan, shapes: Shapes) -> Schedule:
     )  # fmt: skip
 
 
-def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
+def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int, *, sums: bool) -> Schedule:
     """The split schedule where one inverse per head will do, else the walked one; with small key
     chunks: vectors come as float32 to all kernels, and whole rows of them would spill."""
     nodes = min(64, padded(shapes.max_nodes))
@@ -237,6 +240,8 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     single = single_inverse(plan)
     if shapes.max_nodes <= 64 and single:
         few = spread_walks if batch <= FEW_WALKERS else joined_walks
+        if many and not sums:
+            return split
         return (key_sums if many else few)(split, plan, shapes) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block

@@ -24,6 +24,7 @@ from tests.codegen.key_decays import TEXTS
 
 CHILD = "tests.codegen.interpreted_key_decay"
 LIMIT = 2e-5
+TARGETS = ("sm_80", "sm_90", "sm_100")
 BASE: dict[str, Any] = {
     "fusion": "split",
     "solver": "inverse",
@@ -201,6 +202,15 @@ def test_narrow_sums_are_refused_where_they_are_compiled_wrongly() -> None:
             boleir.load("kda"), Shapes(1, 2, 32, 32, 64, 5), schedule=schedule,
             target=target("sm_90"),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["kda", "gla"])
+def test_defaults_take_narrow_sums_where_they_are_compiled_rightly(name: str) -> None:
+    shapes = Shapes(2, 2, 32, 32, 64, 5)
+    found = {x: lower(boleir.load(name), shapes, target=target(x), batch=16) for x in TARGETS}
+    sums = {x: lowered.context.key_sums for x, lowered in found.items()}
+    assert sums == {x: x != "sm_90" for x in TARGETS}
+    assert {x.schedule.fusion for x in found.values()} == {"split"}
 
 
 @pytest.mark.parametrize(("name", "where"), [("gla", "sm_90"), ("kda", "sm_80"), ("kda", "sm_100")])
