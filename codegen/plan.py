@@ -179,12 +179,16 @@ class Plan:
     readouts: tuple[ReadPlan, ...]
     """One for each output of the recurrence: all are read in the same kernels."""
     entangled: Scalar | None = field(init=False, compare=False)
-    """A row scalar that depends on a convolved input and on another one: no program of the prepare
-    kernel sees both. Limits of schedules ask for it, thousands of times."""
+    """A row scalar that depends on a convolved input and on another one, or sums along paths that
+    depend on a convolved one of several nodes: no program of the prepare kernel sees all. Limits of
+    schedules ask for it, thousands of times."""
 
     def __post_init__(self) -> None:
-        found = (scalar for scalar in self.scalars if self._is_entangled(scalar))
-        object.__setattr__(self, "entangled", next(found, None))
+        found = [scalar for scalar in self.scalars if self._is_entangled(scalar)]
+        if self.log_decay is not None:
+            summed = Scalar("a sum of log-decays", self.log_decay, per_key_head=False)
+            found += [summed] if self.source(summed) else []
+        object.__setattr__(self, "entangled", next(iter(found), None))
 
     @property
     def right(self) -> bool:

@@ -39,6 +39,13 @@ recurrence normed_in_scalars(q: key, k: key, p: key, v: value, a: head)
   S = S' + k (v - S'^T k)^T
   out S^T q
 """,
+    "convolved_in_decays": """
+recurrence convolved_in_decays(q: key, k: key, v: value)
+  k = silu(causal_conv(k, width=2))
+  S' = exp(-(k^T k) / 8) * S
+  S = S' + k v^T
+  out S^T q
+""",
     "gated_by_keys": """
 recurrence gated_by_keys(q: key, k: key, g: key, v: value, b: head)
   q, k, v = silu(causal_conv(q, k, v, width=4))

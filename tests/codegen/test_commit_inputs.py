@@ -28,7 +28,8 @@ def made(name: str, commit: str) -> Lowered:
     fused = name != "gated_by_keys"
     other = "walked" if commit in STORING else "split"
     fusion, solver = ("fused" if fused else other), ("horner" if fused else "inverse")
-    schedule = Schedule(fusion, solver, b_v=16, b_k=32, node_block=16, commit=commit)
+    gates = "inline" if "_in_" in name else "prepare"
+    schedule = Schedule(fusion, solver, b_v=16, b_k=32, node_block=16, commit=commit, gates=gates)
     return lower(recurrence(name), SHAPES, schedule=schedule)
 
 
@@ -42,6 +43,7 @@ KEPT = {
     "value_alone": (["v"], []),
     "gains_before": (["k", "v"], ["k", "v"]),
     "normed_in_scalars": (["k", "p", "v"], ["k", "p"]),
+    "convolved_in_decays": (["k"], ["k"]),
     "gated_by_keys": (["k", "g", "v"], ["k", "g"]),
 }
 """By recurrence: what a commit that reads states needs, and one that has the unknowns."""
@@ -92,6 +94,7 @@ CASES = [
     {"name": "gdn", "shape": [1, 2, 20, 24], "commit": "factors16", "gates": "inline"},
     {"name": "all_but_one_key", "shape": [1, 2, 16, 16], "commit": "factors"},
     {"name": "value_alone", "shape": [1, 1, 16, 16], "commit": "factors", "solver": "levels"},
+    {"name": "convolved_in_decays", "shape": [1, 2, 16, 16], "commit": "replay", "gates": "inline"},
     {"name": "gains_before", "shape": [1, 1, 16, 16], "commit": "deferred"},
 ]
 

@@ -21,6 +21,7 @@ from boleir.codegen.schedule_footprint import footprint
 from boleir.codegen.schedule_limits import PRODUCT_TOLERANCE, product_error, validate
 from boleir.codegen.targets import target
 from boleir.derive.derive import derive
+from tests.codegen import convolved_recurrences
 from tests.codegen.recurrences import TEXTS
 
 SHAPES = Shapes(2, 4, 128, 64, 40, 6)
@@ -281,6 +282,16 @@ def test_scalars_of_several_convolved_inputs_are_computed_where_all_are_seen() -
         with pytest.raises(NoKernel, match="up to 64 nodes, not 100"):
             validate(replace(GOOD, gates=gates), plan, many)
     assert plan_of("gdn").entangled is None
+
+
+@pytest.mark.parametrize("name", ["normed_in_scalars", "convolved_in_decays"])
+def test_sums_of_decays_of_convolved_inputs_are_computed_where_all_are_seen(name: str) -> None:
+    """Programs that sum up along paths once read what others were still convolving."""
+    form = derive(convolved_recurrences.recurrence(name)).normal
+    plan = make_plan(form, SHAPES.d_k, SHAPES.d_v, SHAPES.key_heads, SHAPES.value_heads)
+    assert default_schedule(plan, SHAPES).gates == "inline"
+    with pytest.raises(InvalidSchedule, match=r"sum of log-decays needs several .* be inline"):
+        validate(replace(GOOD, gates="prepare"), plan, SHAPES)
 
 
 @pytest.mark.parametrize(
