@@ -59,8 +59,7 @@ def nodes_on_rows(context: Context) -> Context:
 def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     """Indices, loads, row scalars. `early` emits what needs no row scalars: before the wait where
     the prepare kernel has nothing to do with it."""
-    decode = DECODE_SHARED if tiles.context.shares_systems else DECODE
-    begin(tiles, early, decode, "head", pdl=pdl)
+    begin(tiles, early, decode_system(tiles.context), "head", pdl=pdl)
     if tiles.rows_ready:
         tiles.prefetch_rows(0)
         if tiles.context.plan.mixed:
@@ -70,6 +69,11 @@ def open_kernel(tiles: Tiles, early: Callable[[], None], *, pdl: bool) -> None:
     if keeps_rows(tiles):
         keep_rows(tiles)
     tiles.scalars(0)
+
+
+def decode_system(context: Context) -> str:
+    """Lines that find the system of a program, and its request."""
+    return DECODE_SHARED if context.shares_systems else DECODE
 
 
 def begin(tiles: Tiles, early: Callable[[], object], decode: str, head: str, *, pdl: bool) -> None:

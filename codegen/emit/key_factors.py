@@ -10,13 +10,13 @@ from __future__ import annotations
 from boleir.codegen.emit.context import BlockContext, Context
 from boleir.codegen.emit.factors import (
     begin,
+    decode_system,
     emit_folded,
     factors_kernel,
     hand_over,
     nodes_on_rows,
     open_kernel,
 )
-from boleir.codegen.emit.frame import DECODE, DECODE_SHARED
 from boleir.codegen.emit.key_vectors import readers
 from boleir.codegen.emit.key_walks import PathTiles, WalkedSystem, Walks
 from boleir.codegen.emit.precision import Precision
@@ -59,8 +59,7 @@ def _take_products(context: Context, tiles: PathTiles, system: WalkedSystem, *, 
             tiles.scalars(0)
             hand_over(context, tiles)
 
-    decode = DECODE_SHARED if context.shares_systems else DECODE
-    begin(tiles, early, decode, "head", pdl=pdl)
+    begin(tiles, early, decode_system(context), "head", pdl=pdl)
     system.load_products()
     if tiles.rows_ready:
         tiles.prefetch_rows(0)

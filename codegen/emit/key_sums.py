@@ -217,7 +217,8 @@ class SumTiles(StepTiles):
         self._largest(chunk)
         w.origin("log-decay g", place(plan.key_decay, plan.form.decay))
         _, base = split_scale(plan.key_log_decay)
-        w.let("g", f"{self.key(base, 0, chunk)} * {self.rate}")
+        tile = self.rows_for_nodes(base, self.key(base, 0, chunk), self.key_mask(0, chunk))
+        w.let("g", f"{tile} * {self.rate}")
         if is_sized(plan):
             w.let("gates_size", f"gates_size + tl.sum({self._size(chunk)}, axis=1)")
         bounded = f"tl.maximum(g, -{LIMIT}.0)"

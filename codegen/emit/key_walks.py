@@ -38,7 +38,7 @@ from boleir.codegen.emit.walk import emit_parents, passed
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand
 from boleir.codegen.schedule import padded
-from boleir.ir import Expr, Input
+from boleir.ir import Expr, Input, Per
 
 ENTRIES = 32
 """Entries of a tile that a thread holds during the walks."""
@@ -105,6 +105,10 @@ class PathTiles(Tiles):
 
     def reached(self, base: Expr, other: str) -> str:
         """A load of the rows that the walks have reached, `other` beyond the ends of paths."""
+        if isinstance(base, Input) and base.per is not Per.TOKEN:
+            key, live = self.key_name(WALK), self.key_mask(0, WALK, "on_path")
+            at = f"{self.writer.arg(base.name, '*fp32')} + key_head * D_K + {key}"
+            return f"tl.where({live}, tl.load({at}, mask={key} < D_K, other=0.0)[None, :], {other})"
         if isinstance(base, Input):
             rows, offset = self._address(base, 0, "key_head * D_K", "reached")
             at = f"{rows} + ({offset})[:, None] + {self.key_name(WALK)}[None, :]"

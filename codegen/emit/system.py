@@ -61,7 +61,7 @@ class System:
                 tile, dtype = w.let(f"{tile}_f32", f"{tile}.to(tl.float32)"), "fp32"
             pieces = precision.pieces(w, tile, dtype)  # they keep all bits
             return {"pieces": pieces, "whole": pieces}
-        tile = tiles.key(base, b, chunk)
+        tile = tiles.rows_for_nodes(base, tiles.key(base, b, chunk), tiles.key_mask(b, chunk))
         if precision.whole or precision.plan != "fp32":
             pieces = precision.pieces(w, tile)
             return {"pieces": pieces, "whole": pieces}

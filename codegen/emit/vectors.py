@@ -254,9 +254,17 @@ class Vectors(Frame, ABC):
             tile = self.value(expr, b)
             if not is_constant(expr):
                 name = self.context.block(f"{leaf(expr)}_finite", b)
+                tile = self.rows_for_nodes(expr, tile, self.value_mask(b))
                 tile = self.absorb(tile, self.writer.fresh(name), b)
             self.memo[known] = tile
         return self.memo[known]
+
+    def rows_for_nodes(self, expr: Expr, tile: str, exists: str) -> str:
+        """`tile`, which is one row for all nodes where `expr` depends on parameters alone, with a
+        row for every node: a product of nodes takes it then."""
+        if any(isinstance(x, Input) and x.per is Per.TOKEN for x in walk(expr)):
+            return tile
+        return self.writer.temp(f"tl.where({exists}, {tile}, 0.0)", f"{leaf(expr)}_of_nodes")
 
     def absorb(self, tile: str, name: str, b: int) -> str:
         """`name`, a value tile in which zero stands for what is not finite in `tile`; where no

@@ -39,10 +39,25 @@ recurrence convolved(q: key, k: key, v: value, f: key, b: head; A_log: head, dt_
   S = S' + k u^T
   out S^T l2norm(q)
 """,
+    "constant": """
+recurrence constant(q: key, k: key, v: value; A: key)
+  k = l2norm(k)
+  S' = diag(exp(-exp(A))) * S
+  S = S' + k (v - S'^T k)^T
+  out S^T q
+""",
+    "of_parameters": """
+recurrence of_parameters(k: key, f: key; c: key, t: value)
+  k = l2norm(k)
+  S' = diag(sigmoid(f)) * S
+  S = S' + k (t - S'^T k)^T + c t^T
+  out S^T c
+""",
 }
 """A decay that is no exponential; one whose logarithm is an input; erase and query along one
 vector, before and after the decay, with scalars inside the decay; an output between decay and
-write; convolved inputs."""
+write; convolved inputs; decays of the layer alone; values of the layer alone, so that nothing
+belongs to one value head."""
 
 WALKED = {
     "two_pairs": """

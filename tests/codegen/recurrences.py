@@ -115,6 +115,13 @@ recurrence two_gains(q: key, k: key, p: key, v: value, w: value, a: head)
   S = S' + k v^T
   out sigmoid(w) * (S'^T q) + sigmoid(v) * (S^T p)
 """,
+    "of_layer": """
+recurrence of_layer(k: key, a: head; c: key, t: value)
+  k = l2norm(k)
+  S' = exp(-exp(a)) * S
+  S = S' + k (t - S'^T k)^T / 2 + c t^T
+  out S^T c
+""",
     "no_state_products": """
 recurrence no_state_products(q: key, k: key, v: value)
   S = S + k v^T

@@ -51,6 +51,7 @@ CASES: list[list[Any]] = [
     ["two_pairs", [1, 1, 16, 16], SPLIT],
     ["micro_steps", [1, 1, 16, 16], WALKED],
     ["value_strength", [1, 1, 16, 16], WALKED],
+    ["of_parameters", [1, 2, 16, 16], JOINED],
 ]
 
 

@@ -18,7 +18,6 @@ import torch
 import boleir
 from boleir.check.inputs import Case, Sample, Shape
 from boleir.codegen.schedule_limits import product_error
-from boleir.oracle import sequential
 from boleir.oracle.sequential import Walk
 from boleir.runtime.workspace import Workspace
 from tests.paths import path_of
@@ -178,7 +177,7 @@ class Trial:
                 if stored is None
                 else {e: self._moved(x, precision) for e, x in stored.items()}
             )
-            moved.append(sequential(made.recurrence, **arguments, stored=held))
+            moved.append(made.decode(arguments, held))
         return made.walk(batch, b), moved
 
     def _moved(self, values: Any, precision: str) -> Any:

@@ -285,9 +285,12 @@ class Harness:
     def reference(self, request: Sample, mixed: torch.Tensor | None = None) -> Any:
         """The float64 walk of a request, from the convolved inputs that were stored if given;
         several outputs side by side."""
-        stored = None if mixed is None else self.stored(mixed)
+        return self.decode(request.arguments, None if mixed is None else self.stored(mixed))
+
+    def decode(self, arguments: Mapping[str, Any], stored: dict[Expr, Any] | None) -> Any:
+        """The walk of arbitrary arguments."""
         walks = [
-            sequential(self.recurrence.with_output(number), **request.arguments, stored=stored)
+            sequential(self.recurrence.with_output(number), **arguments, stored=stored)
             for number in range(len(self.recurrence.outputs))
         ]
         return replace(walks[0], output=np.concatenate([w.output for w in walks], axis=1))
