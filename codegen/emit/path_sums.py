@@ -16,8 +16,9 @@ def emit_links(context: Context, w: Writer, request: str) -> None:
         w.let("link", f"tl.where({parent} < 0, -1, {request}{parent})")
 
 
-def emit_path_sums(context: Context, own: Tiles) -> None:
-    """g of the nodes and its sums over the path, eighths and what they leave apart.
+def emit_path_sums(context: Context, own: Tiles, planes: tuple[str, ...]) -> None:
+    """g of the nodes and its sums over the path, eighths and what they leave apart; those of
+    `planes` are stored.
 
     All nodes of a request are entries of one vector. Every node adds what the node at the end of
     its link has summed up so far and takes over its link, so that links double in length: as many
@@ -38,7 +39,7 @@ def emit_path_sums(context: Context, own: Tiles) -> None:
                 found = f"tl.where(linked, tl.gather({name}, end, axis=0), {beyond})"
                 w.let(name, found if name == "link" else f"{name} + {found}")
     capacity, rows = w.arg("capacity", "i64"), w.arg("rows", "*fp32")
-    for number, name in enumerate(context.path_planes):
+    for number, name in enumerate(planes):
         at = plane_of(len(plan.scalars) + number, "head")
         w.line(f"tl.store({rows} + {at} * {capacity} + row, {name}, mask=inside)")
 

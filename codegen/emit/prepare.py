@@ -70,7 +70,9 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     Tiles(context, w).node_range()
     for group, share in zip(groups, scalar, strict=True):
         with w.block(f"if {share.test}:") if total > share.end - share.first else nullcontext():
-            emit_row_scalars(_with_block(context, share.nodes), w, group, share)
+            emit_row_scalars(
+                _with_block(context, share.nodes), w, group, share, context.path_planes
+            )
     for inputs, share in zip(convolved_alike(context), convolved, strict=True):
         with w.block(f"if {share.test}:"):
             emit_convolution(context, w, inputs, share, prepared)

@@ -67,8 +67,10 @@ def _heads(expr: Expr, per_key_head: bool) -> str:
     return "value" if any(x.kind is not Kind.HEAD for x in inputs) else "several"
 
 
-def emit_row_scalars(context: Context, w: Writer, group: ScalarGroup, share: Share) -> None:
-    """The body of the branch for `group`."""
+def emit_row_scalars(
+    context: Context, w: Writer, group: ScalarGroup, share: Share, path_planes: tuple[str, ...]
+) -> None:
+    """The body of the branch for `group`. `path_planes`: what is stored of log-decays."""
     w.comment(group.says)
     share.decode(w)
     if group.heads == "key":
@@ -86,7 +88,7 @@ def emit_row_scalars(context: Context, w: Writer, group: ScalarGroup, share: Sha
         emit_links(context, w, "lane - node + " if share.together > 1 else "")
     _store_scalars(own, group)
     if group.path_sums:
-        emit_path_sums(context, own)
+        emit_path_sums(context, own, path_planes)
 
 
 def _prefetch(own: Tiles, group: ScalarGroup) -> None:

@@ -68,7 +68,6 @@ def prepare(
             link = tl.where(linked, tl.gather(link, end, axis=0), -1)
         tl.store(rows + (8 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (9 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
-        tl.store(rows + (10 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
     if (task >= 1) & (task < 5):
         # row scalars of one key head
         unit = task - 1

@@ -62,7 +62,6 @@ def prepare(
             link = tl.where(linked, tl.gather(link, end, axis=0), -1)
         tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
-        tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
     if (task >= 16) & (task < 272):
         # q, k, v: convolution, then silu
         unit = (task - 16) % 64

@@ -58,7 +58,6 @@ def one_preparation(
             link = tl.where(linked, tl.gather(link, end, axis=0), -1)
         tl.store(rows + (4 * VALUE_HEADS + head) * capacity + row, c, mask=inside)
         tl.store(rows + (5 * VALUE_HEADS + head) * capacity + row, c_rest, mask=inside)
-        tl.store(rows + (6 * VALUE_HEADS + head) * capacity + row, g, mask=inside)
     if (task >= 4) & (task < 68):
         # q, k, v: convolution, then silu
         unit = task - 4
