@@ -217,9 +217,9 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
         folded_dtype,
         folded_pieces,
         folded_tiles,
+        left_vectors,
         vector_entries,
     )
-    from boleir.codegen.emit.key_vectors import readers
     from boleir.codegen.emit.staged import path_entries
 
     context, shapes = lowered.context, lowered.shapes
@@ -228,7 +228,7 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     if not context.schedule.folds:
         return 0, "fp32"
     tiles = folded_slots(context) if context.blocks > 1 else folded_tiles(context)
-    rows = len(readers(context.plan)) * vector_entries(context)
+    rows = left_vectors(context) * vector_entries(context)
     entries = tiles * context.schedule.node_block**2 + rows
     per_head = folded_pieces(context) * entries
     return context.systems * per_head, folded_dtype(context)

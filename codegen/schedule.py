@@ -25,6 +25,7 @@ COMMITS = ("replay", "factors", "factors16", "deferred")
 PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
 WALK_NODES = (0, 8, 16, 32)
+READERS = ("apart", "folded")
 
 
 class InvalidSchedule(ScheduleError):
@@ -103,6 +104,11 @@ class Schedule:
     decays per key channel: several programs of `factor_warps` share the nodes of a head, and
     inline gates are computed meanwhile. 0: the factors kernel walks, for all nodes of a head or of
     a block."""
+    readers: str = "apart"
+    """What value tiles multiply the state by: `apart`, the vectors that erase and those that read,
+    so that right sides come first and then what outputs see of them; `folded`: one vector of each
+    node and output, from which the factors kernel has taken what the path erases. Split and joined
+    kernels of one pair and one node block."""
     order: str = "tiles"
     """Which programs of value tiles come after each other, to find in the caches what they share:
     the `tiles` of a head, or the `heads` of a request with one tile each."""

@@ -16,6 +16,7 @@ from boleir.codegen.schedule import (
     PATH_SUMS,
     PRECISIONS,
     PREPARES,
+    READERS,
     SOLVERS,
     WALK_NODES,
     InvalidSchedule,
@@ -40,6 +41,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "commit": COMMITS,
     "path_sum": PATH_SUMS,
     "order": ORDERS,
+    "readers": READERS,
     "warps": (1, 2, 4, 8, 16),
     "factor_warps": (1, 2, 4, 8, 16),
     "walk_nodes": WALK_NODES,
@@ -62,6 +64,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     if target is not None and target.wgmma:
         _check_narrow_products(schedule, target)
         _check_narrow_sums(schedule, plan, shapes, target)
+        _check_narrow_readers(schedule, shapes, target)
         _check_loop_products(schedule, shapes, target)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
@@ -75,6 +78,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_key_loop(schedule, plan, shapes)
     _check_groups(schedule, plan, shapes)
     _check_spread_walks(schedule, plan)
+    _check_readers(schedule, plan, shapes)
     _check_solver(schedule, plan, shapes)
 
 
@@ -169,6 +173,18 @@ def _check_narrow_sums(schedule: Schedule, plan: Plan, shapes: Shapes, target: T
         )
 
 
+def _check_narrow_readers(schedule: Schedule, shapes: Shapes, target: Target) -> None:
+    """The same for products of the folded inverse with the vectors that erase."""
+    warps = schedule.warps if schedule.fusion == "joined" else schedule.factor_warps
+    groups = warps >= 4 and schedule.node_block >= 64
+    if schedule.readers == "folded" and groups and padded(shapes.d_k) < 64:
+        raise InvalidSchedule(
+            f"readers folded with d_k {shapes.d_k}, node_block {schedule.node_block} and {warps} "
+            f"warps for a system: such products are compiled wrongly for {target.name}",
+            mend="readers apart, or warps 1 or 2",
+        )
+
+
 def _check_key_decay(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """Decays per key channel do not factor out of the products of two nodes, which are summed up
     along the path once per head: before the kernel of the value tiles."""
@@ -235,6 +251,7 @@ def _check_staged(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             mend="scalars of one convolved input each, such as its norm",
         )
     needed = {
+        "readers": "apart",
         "fusion": "staged", "gates": "prepare", "prepare": "launch", "solver": "horner",
         "orientation": "values",
         "commit": "replay", "prefetch": False, "path_sum": "select", "factor_heads": 1,
@@ -382,6 +399,28 @@ def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
         what = f"inputs of {plan.name} are convolved in the same launch"
     if what:
         raise InvalidSchedule(f"walk_nodes {nodes}: {what}", mend="walk_nodes 0")
+
+
+def _check_readers(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """One vector stands for all that reads the state where one inverse is folded into one
+    readout."""
+    if schedule.readers == "apart":
+        return
+    what = ""
+    if not schedule.folds:
+        what = f"{schedule.fusion} schedules, whose value tiles solve"
+    elif len(plan.pairs) != 1:
+        what = f"{plan.name}, which has {len(plan.pairs) or 'no'} pairs"
+    elif blocks(schedule, shapes) > 1:
+        what = f"{shapes.max_nodes} nodes in blocks of {schedule.node_block}"
+    elif schedule.stages > 1:
+        what = f"stages {schedule.stages}: loops over key chunks take vectors as they come"
+    if what:
+        raise InvalidSchedule(
+            "readers folded is for split and joined kernels of one erase/write pair and one node "
+            f"block, not for {what}",
+            mend="readers apart",
+        )
 
 
 def _shares_systems(schedule: Schedule, plan: Plan, shapes: Shapes) -> bool:

@@ -116,6 +116,11 @@ class Context:
         return self.key_walks and self.schedule.walk_nodes > 0
 
     @property
+    def folds_readers(self) -> bool:
+        """Whether one vector of each node and output stands for all that reads the state."""
+        return self.schedule.readers == "folded"
+
+    @property
     def walk_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
         the parent of each node; where another kernel than that of the walks looks for what is not

@@ -22,6 +22,7 @@ from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
 from boleir.codegen.emit.key_vectors import written
+from boleir.codegen.emit.one_reader import fold_readers
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
@@ -183,6 +184,8 @@ def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
         w.section("pure writes: N - F M")
         columns.append(_write_folds(context, system, m, folds))
     _store_folded(context, system, [tile for row in zip(*columns, strict=True) for tile in row])
+    if context.folds_readers:
+        fold_readers(system, folds)
 
 
 def _write_folds(context: Context, system: System, m: int, folds: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.key_vectors import readers
+from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.plan import Plan
 from boleir.codegen.rewrite import split_factors, split_scale
@@ -37,19 +37,46 @@ def folded_dtype(context: Context) -> str:
 
 
 def vector_entries(context: Context) -> int:
-    """Entries of a piece of a vector that reads the state with the decays of its path in it, for
-    all nodes of a head; none where decays multiply rows."""
-    spread = context.spread_walks and context.schedule.folds
-    if not (context.key_sums or spread):
+    """Entries of a piece of a vector that reads the state as the factors kernel has left it, for
+    all nodes of a head; none where the state is read by vectors as they come."""
+    if not (decayed_readers(context) or context.folds_readers):
         return 0
     return context.schedule.node_block * padded(context.shapes.d_k)
+
+
+def decayed_readers(context: Context) -> tuple[Reader, ...]:
+    """Vectors that are left in pieces with the decays of their paths in them; none where decays
+    multiply rows."""
+    spread = context.spread_walks and context.schedule.folds
+    return readers(context.plan) if context.key_sums or spread else ()
+
+
+def folded_readers(context: Context) -> tuple[int, ...]:
+    """By output: the place among the vectors of what stands for all that it reads the state by.
+
+    That of its query, where this has a place: it is not needed any more.
+    """
+    if not context.folds_readers:
+        return ()
+    known, places = decayed_readers(context), list[int]()
+    for readout in context.plan.readouts:
+        reader = (readout.query.base, readout.after_decay)
+        place = known.index(reader) if reader in known else -1
+        free = max([len(known) - 1, *places]) + 1
+        places.append(free if place < 0 or place in places else place)
+    return tuple(places)
+
+
+def left_vectors(context: Context) -> int:
+    """Vectors that the factors kernel leaves."""
+    return max([len(decayed_readers(context)) - 1, *folded_readers(context)]) + 1
 
 
 def folded_entries(context: Context) -> str:
     """Entries that the factors kernel leaves per head, as text: pieces of folded tiles, then of
     vectors."""
     text = f"{folded_tiles(context) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)"
-    rows = len(readers(context.plan)) * folded_pieces(context) * vector_entries(context)
+    rows = left_vectors(context) * folded_pieces(context) * vector_entries(context)
     return f"({text} + {rows})" if rows else text
 
 
@@ -88,6 +115,8 @@ class Handover:
     others: tuple[str, ...]
     prepared: bool = False
     """Whether value tiles find all but what multiplies outputs where it has been prepared."""
+    folded: bool = False
+    """Whether the factors kernel alone needs what multiplies outputs and erased parts."""
 
     @property
     def erase_rows(self) -> tuple[str, ...]:
@@ -97,9 +126,10 @@ class Handover:
     @property
     def names(self) -> tuple[str, ...]:
         """Variables of the value kernel with a plane of their own, in the order of these."""
+        rows = (*self.out_rows, *self.erase_rows)
         if self.prepared:
-            return self.out_rows
-        return (*self.out_rows, *self.erase_rows, *self.others)
+            return rows if self.folded else self.out_rows
+        return (*rows, *self.others)
 
 
 def handover(context: Context) -> Handover:
@@ -113,7 +143,8 @@ def handover(context: Context) -> Handover:
     used = {n.key for n in scalars} | {f.key for n in scalars for f in split_factors(n)}
     others = tuple(s.name for s in plan.scalars if s.expr.key in used)
     rows = tuple(f"out_row{readout.mark}" for readout in plan.readouts)
-    return Handover(common, rows, targets, erase, others, context.spread_walks)
+    prepared, folded = context.spread_walks, context.folds_readers
+    return Handover(common, rows, targets, erase, others, prepared, folded)
 
 
 _Scalars = tuple[str, ...]

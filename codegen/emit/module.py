@@ -241,6 +241,12 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("readout", "a tile of C"),
         ("u", "the unknowns U"),
     ]
+    if context.folds_readers:
+        entries += [
+            ("reader", "P q - F e: all that an output reads the state by"),
+            ("clean", "nodes without a non-finite input on their path"),
+            ("x_read", "x once more from memory, zero in nodes that are not clean"),
+        ]
     if context.schedule.fusion == "staged":
         entries += _staged_variables(context)
     elif context.schedule.folds and context.blocks > 1:

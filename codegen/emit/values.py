@@ -19,6 +19,7 @@ from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
 from boleir.codegen.emit.key_walks import WalkedSystem
+from boleir.codegen.emit.one_reader_values import emit_outputs, right_of_targets
 from boleir.codegen.emit.output import (
     find_tile,
     finish_output,
@@ -43,9 +44,10 @@ from boleir.ir import Kind
 def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w, s = Writer(context.reserved), context.schedule
-    per_key, looped = context.plan.key_decay is not None, loops_keys(s, context.shapes)
+    folded_readers, looped = context.folds_readers, loops_keys(s, context.shapes)
+    late = folded_readers or context.plan.key_decay is not None
     tiles = looped_tiles(context, w) if looped else Tiles(context, w)
-    reading = PieceSystem if vector_entries(context) else WalkedSystem if per_key else System
+    reading = PieceSystem if vector_entries(context) else WalkedSystem if late else System
     system = reading(tiles, Precision(s.precision))
     find_tile(tiles)
     joined = s.fusion == "joined"
@@ -65,18 +67,24 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         wait_prepared(w)
     if convolved:
         tiles.prefetch(frozenset({Kind.VALUE}))
-    if s.prefetch and not (per_key or looped):
+    if s.prefetch and not (late or looped):
         tiles.prefetch(frozenset({Kind.KEY}))
-    if not per_key:
+    if not late:
         w.section("products with the committed state, before any row scalar is needed")
     state = state_pieces(tiles, system.precision, loaded)
     products: dict[Reader, str] = {}
     if looped:
         products = read_state(system)
-    elif not per_key:
+    elif not late:
         products = state_products(system, 0, state)
     right: list[Pieces] | None = None
-    if context.spread_walks:
+    targets: list[Pieces | None] = []
+    if folded_readers:
+        if not handover(context).others:
+            targets = right_of_targets(system)
+        if context.spread_walks and not context.prepares_first:
+            _wait_for_walks(context, w, pdl=pdl)
+    elif context.spread_walks:
         right = _right_of_walks(context, tiles, system, products, state, pdl=pdl)
     if pdl and not joined:
         _wait_for_launch(w, "factors")
@@ -87,10 +95,17 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
     w.let("cell", CELL)
     folded = Folded(tiles)
-    if per_key and not context.spread_walks:
+    if late and not (context.spread_walks or folded_readers):
         products = _decayed_products(context, system, state)
-    load_rows(tiles, 0, handover(context).names)
-    _finish(context, tiles, system, products, folded, right)
+    parts = handover(context)
+    load_rows(tiles, 0, parts.others if folded_readers else parts.names)
+    if folded_readers:
+        assert isinstance(system, PieceSystem)
+        if context.spread_walks:
+            _scalars_of_values(context, tiles)
+        emit_outputs(system, state, targets or right_of_targets(system), folded.tile)
+    else:
+        _finish(context, tiles, system, products, folded, right)
     return w.kernel(
         "values",
         "One value tile per program: the state read once, times the folded factors.",
@@ -135,14 +150,19 @@ def _own_rows(context: Context, tiles: Tiles) -> None:
     """Row scalars of right sides that no factors kernel hands over."""
     plan, w, parts = context.plan, tiles.writer, handover(context)
     w.section("what multiplies rows of right sides")
-    for scalar in plan.scalars:
-        if scalar.name in parts.others:
-            tiles.row_scalar(scalar, 0)
+    _scalars_of_values(context, tiles)
     for p, name in enumerate(parts.erase_rows):
         erase = replace(plan.pairs[p].erase, scalars=parts.erase_scalars[p])
         for scale in erase.scalars:
             tiles.row_scalar(plan.scalar(scale), 0)
         w.let(name, tiles.scale(erase, 0) or "inside.to(tl.float32)")
+
+
+def _scalars_of_values(context: Context, tiles: Tiles) -> None:
+    """Row scalars inside value vectors, where no factors kernel hands them over."""
+    for scalar in context.plan.scalars:
+        if scalar.name in handover(context).others:
+            tiles.row_scalar(scalar, 0)
 
 
 def _wait_for_launch(w: Writer, before: str) -> None:

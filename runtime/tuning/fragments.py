@@ -19,6 +19,7 @@ from boleir.codegen.schedule import (
     ORIENTATIONS,
     PATH_SUMS,
     PREPARES,
+    READERS,
     SOLVERS,
     WALK_NODES,
 )
@@ -132,6 +133,11 @@ def _walks(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(folds_or_walks and chosen["path_sum"] == "select")
 
 
+def _one_block(chosen: Chosen, shapes: Shapes) -> bool:
+    """All nodes lie in one block, whose solve is folded."""
+    return _folds(chosen, shapes) and shapes.max_nodes <= chosen["node_block"]
+
+
 def _tiled(chosen: Chosen, shapes: Shapes) -> bool:
     """There are several heads, and several value tiles of each."""
     several = shapes.value_heads > 1 and shapes.d_v > chosen["b_v"]
@@ -174,6 +180,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "path_sum": choice(PATH_SUMS, _folds),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
     "walk_nodes": choice(WALK_NODES, _walks),
+    "readers": choice(READERS, _one_block),
     "order": choice(ORDERS, _tiled),
     "persistent": Fragment((0, 132, 264, 396), 0, _stays, ordered=True),
     "pdl": flag(True),

@@ -38,6 +38,7 @@ LATE = (
     "prepare_nodes",
     "factor_heads",
     "walk_nodes",
+    "readers",
     "lead",
     "order",
     "persistent",

@@ -16,6 +16,7 @@ from boleir.codegen.schedule import (
     GATES,
     ORDERS,
     ORIENTATIONS,
+    READERS,
     SOLVERS,
     STORED_ERROR,
     Schedule,
@@ -71,6 +72,7 @@ def draw(name: str, rng: random.Random) -> dict[str, Any]:
             factor_heads=rng.choice([1, 1, group]),
             order=rng.choice(ORDERS),
             lead=rng.choice([0, 0, 1, 5]),
+            readers=rng.choice(READERS),
         )
         shapes = Shapes(*shape, nodes, depth, dtype="float32")
         plan = make_plan(form.normal, shapes.d_k, shapes.d_v, shape[0], shape[1])

@@ -37,6 +37,7 @@ SIMPLE = {
     "precision": "ieee", "path_sum": "select", "prefetch": False, "b_v": 16, "b_k": 16,
     "node_block": 16, "fusion": "fused", "factor_warps": 4, "warps": 4,
     "factor_heads": 1, "order": "tiles", "persistent": 0, "walk_nodes": 0, "prepare": "launch",
+    "readers": "apart",
     "prepare_nodes": 16,
 }  # fmt: skip
 """Simpler values of fields of a schedule."""
