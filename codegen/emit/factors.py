@@ -166,6 +166,8 @@ def hand_over(context: Context, tiles: Tiles, anchored: str | None = None) -> No
         scale = tiles.scale(erase_of_pair(context, p), 0)
         erase = [f for f in (path_decay(context, pair.after_decay, 0), scale, anchored) if f]
         values[name] = product(*erase) if erase else "inside.to(tl.float32)"
+        if context.folds_readers:
+            values[name] = f"tl.where(poisoned, 0.0, {values[name]})"
     first = first_handed_plane(context)
     for number, name in enumerate(parts.names):
         at = tiles.plane_at(first + number, name, "head", 0)

@@ -31,18 +31,18 @@ from boleir.ir import Expr
 
 def vector_at(
     tiles: Tiles, vector: int, piece: int, chunk: int, whole: Context | None = None,
-    node: str = "node",
+    place: str = "place",
 ) -> str:  # fmt: skip
-    """Addresses of a key chunk of a piece of vector number `vector`, relative to `place`, in the
-    rows of all nodes. `whole`: the context of the factors kernel, where that of the tiles is
+    """Addresses of a key chunk of a piece of vector number `vector`, relative to `place`, or to
+    another name of it. `whole`: the context of the factors kernel, where that of the tiles is
     another."""
     context = whole or tiles.context
     count = folded_pieces(context)
     number = vector * count + piece
     first = folded_tiles(context) * count * context.schedule.node_block**2
     first += number * vector_entries(context)
-    row = f"({node} * {padded(context.shapes.d_k)})[:, None]"
-    return f"place + {first} + {row} + {tiles.key_name(chunk)}[None, :]"
+    row = f"(node * {padded(context.shapes.d_k)})[:, None]"
+    return f"{place} + {first} + {row} + {tiles.key_name(chunk)}[None, :]"
 
 
 def store_vector(

@@ -72,16 +72,20 @@ def fold_readers(system: System, folds: list[str]) -> None:
     """The vector of every output, given F of each; what multiplies rows has been stored."""
     w, c, parts = system.writer, system.context, handover(system.context)
     w.section("one vector for all that reads the state: q^T S - F (e^T S) = (q - F e)^T S")
-    w.comment("what was stored before, and inputs once more: they would wait in registers")
+    w.comment(
+        "what was stored before, and inputs once more: they would wait in registers, as would"
+    )
+    w.comment("their addresses, if the compiler knew that these are the same")
     w.line("tl.debug_barrier()")
-    w.let("node_again", f"node + (tl.load({w.arg('cu_nodes', '*i32')} + request) - start)")
+    w.let("again", f"tl.load({w.arg('cu_nodes', '*i32')} + request) - start")
+    w.let("node_again", "node + again")
+    w.let("place_again", "place + 64 * again")
     for name in (*parts.out_rows, *parts.erase_rows):
         number = first_handed_plane(c) + parts.names.index(name)
-        at = system.tiles.plane_at(number, name, "head", 0, "node_again")
+        at = system.tiles.plane_at(number, name, "head", 0, "again + node")
         w.let(name, f"tl.load({at}, mask=inside, other=0.0)")
     w.let("clean", f"inside & ({parts.out_rows[0]} == {parts.out_rows[0]})")
     (erase,) = parts.erase_rows
-    w.let(erase, f"tl.where(clean, {erase}, 0.0)")
     taken = []
     for readout, fold in zip(c.plan.readouts, folds, strict=True):
         name = w.let(f"erased_fold{readout.mark}", f"{fold} * -{erase}[None, :]")
@@ -115,7 +119,7 @@ def _step(system: System, tiles: ReaderTiles, taken: list[Pieces]) -> None:
         w.line("tl.debug_barrier()")
     for vector, result in zip(folded_readers(c), results, strict=True):
         for number, piece in enumerate(result.names):
-            w.line(f"tl.store({vector_at(tiles, vector, number, 0, node='node_again')}, {piece})")
+            w.line(f"tl.store({vector_at(tiles, vector, number, 0, place='place_again')}, {piece})")
 
 
 def _pieces(system: System, tiles: ReaderTiles, reader: Reader) -> Pieces:
@@ -151,7 +155,7 @@ def _left(system: System, tiles: ReaderTiles, reader: Reader) -> Pieces:
     if known not in tiles.memo:
         vector, names = decayed_readers(system.context).index(reader), []
         for number in range(folded_pieces(system.context)):
-            at = vector_at(tiles, vector, number, 0, node="node_again")
+            at = vector_at(tiles, vector, number, 0, place="place_again")
             load = f"tl.load({at}, mask={tiles.key_mask(0, 0)}, other=0.0)"
             names.append(system.writer.temp(load, f"{leaf(reader[0])}_decayed_read_{number}"))
         tiles.memo[known] = " ".join(names)
