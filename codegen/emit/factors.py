@@ -11,7 +11,7 @@ stored as two bfloat16 pieces, ready for tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
@@ -32,6 +32,7 @@ from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.codegen.plan import Operand, Plan
+from boleir.codegen.rewrite import is_number
 from boleir.codegen.schedule import loops_keys
 from boleir.codegen.topology_facts import sweeps_of_block
 from boleir.ir import Expr, Kind
@@ -185,7 +186,10 @@ def emit_folded(context: Context, tiles: Tiles, system: System) -> None:
     for m in range(len(plan.writes)):
         w.section("pure writes: N - F M")
         columns.append(_write_folds(context, system, m, folds))
-    _store_folded(context, system, [tile for row in zip(*columns, strict=True) for tile in row])
+    shown: list[list[str | None]] = [[*column] for column in columns]
+    if context.folds_readers and is_number(plan.pairs[0].target, 0):
+        shown[0] = [None] * len(folds)  # it would multiply zero
+    _store_folded(context, system, [tile for row in zip(*shown, strict=True) for tile in row])
     if context.folds_readers:
         fold_readers(system, folds)
 
@@ -243,15 +247,18 @@ def _pair_folds(context: Context, system: System) -> list[str]:
     return _folds(context, system, minus_g, tiles)
 
 
-def _store_folded(context: Context, system: System, results: list[str], first: int = 0) -> None:
-    """Put tiles where the value kernel looks for them, behind `first` others."""
+def _store_folded(
+    context: Context, system: System, results: Sequence[str | None], first: int = 0
+) -> None:
+    """Put tiles where the value kernel looks for them, behind `first` others; none for None."""
     w, count = system.writer, folded_pieces(context)
     w.section("store the folded tiles, piece by piece")
     place_folded(context, w)
     w.let("cell", CELL)
-    pieces = [piece for tile in results for piece in system.precision.pieces(w, tile).names]
-    for number, piece in enumerate(pieces, first * count):
-        w.line(f"tl.store({piece_at(number)}, {piece})")
+    pieces = [system.precision.pieces(w, tile).names if tile else () for tile in results]
+    for place, names in enumerate(pieces, first):
+        for number, piece in enumerate(names, place * count):
+            w.line(f"tl.store({piece_at(number)}, {piece})")
 
 
 def _folds(context: Context, system: System, minus_g: str, tiles: list[str]) -> list[str]:
