@@ -26,6 +26,7 @@ PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
 WALK_NODES = (0, 8, 16, 32)
 READERS = ("apart", "folded")
+PREPARE_WARPS = (0, 1, 2, 4, 8, 16)
 
 
 class InvalidSchedule(ScheduleError):
@@ -69,6 +70,10 @@ class Schedule:
     prepare_nodes: int = 16
     """Nodes that a program which convolves takes: more, and fewer programs come before those that
     wait for them."""
+    prepare_warps: int = 0
+    """Warps of the prepare kernel; 0: four, of heads of more than 128 channels eight. Fewer warps
+    give each thread more nodes to share weights with; more for as many nodes find each other's
+    inputs in the first-level cache."""
     precision: str = "fp32"
     """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no
     tensor cores."""

@@ -15,6 +15,7 @@ from boleir.codegen.schedule import (
     ORIENTATIONS,
     PATH_SUMS,
     PRECISIONS,
+    PREPARE_WARPS,
     PREPARES,
     READERS,
     SOLVERS,
@@ -45,6 +46,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "warps": (1, 2, 4, 8, 16),
     "factor_warps": (1, 2, 4, 8, 16),
     "walk_nodes": WALK_NODES,
+    "prepare_warps": PREPARE_WARPS,
 }
 
 PRODUCT_TOLERANCE = 2e-5
@@ -74,6 +76,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     _check_blocks(schedule, shapes)
     _check_gates(schedule, plan, shapes)
     _check_prepare(schedule, plan)
+    _check_prepare_warps(schedule, plan, shapes)
     _check_loop(schedule, shapes)
     _check_key_loop(schedule, plan, shapes)
     _check_groups(schedule, plan, shapes)
@@ -297,7 +300,7 @@ def _check_prepare(schedule: Schedule, plan: Plan) -> None:
     default = Schedule()
     changed = [
         f"{name} {getattr(schedule, name)}"
-        for name in ("prepare", "prepare_nodes")
+        for name in ("prepare", "prepare_nodes", "prepare_warps")
         if getattr(schedule, name) != getattr(default, name)
     ]
     rows = schedule.gates == "prepare" and has_rows(plan)
@@ -305,7 +308,7 @@ def _check_prepare(schedule: Schedule, plan: Plan) -> None:
         raise InvalidSchedule(
             f"{' and '.join(changed)}: there is nothing to prepare for {plan.name} with gates "
             f"{schedule.gates}",
-            mend="prepare launch, prepare_nodes 16",
+            mend="prepare launch, prepare_nodes 16, prepare_warps 0",
         )
     if schedule.prepare == "overlapped" and schedule.fusion != "joined":
         raise InvalidSchedule(
@@ -318,6 +321,23 @@ def _check_prepare(schedule: Schedule, plan: Plan) -> None:
             "prepare joined is for the one launch of a fused or joined kernel, but "
             f"{schedule.fusion} schedules have several",
             mend="prepare launch",
+        )
+
+
+def _check_prepare_warps(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
+    """Where programs of a kernel of their own convolve or compute row scalars, and only there."""
+    from boleir.codegen.emit.context import Context
+
+    if not schedule.prepare_warps:
+        return
+    context, what = Context(plan, shapes, schedule), ""
+    if context.prepares_first:
+        what = "programs that prepare in the launch of others have as many as these"
+    elif context.prepared_sums or context.spread_walks:
+        what = "a prepare kernel of walks and sums per key channel has factor_warps"
+    if what:
+        raise InvalidSchedule(
+            f"prepare_warps {schedule.prepare_warps}: {what}", mend="prepare_warps 0"
         )
 
 

@@ -24,11 +24,11 @@ from boleir.codegen.emit.shares import Share
 from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
-from boleir.codegen.schedule import has_rows
+from boleir.codegen.schedule import has_rows, padded
 
-CONVOLVING = 80
-"""Registers per thread that convolutions of 16 nodes with 16-bit inputs get along with, up to four
-taps: six programs of four warps share a multiprocessor then."""
+CONVOLVING = {16: 80, 32: 128}
+"""Registers per thread that convolutions of so many entries get along with, of 16-bit inputs with
+up to four taps: 24 warps share a multiprocessor then, or 16."""
 
 
 def needs_prepare(context: Context) -> bool:
@@ -78,15 +78,13 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
             emit_convolution(context, w, inputs, share, prepared)
     if context.prepares_first:
         announce_prepared(w)
-    small = context.schedule.prepare_nodes == 16 and context.dtype != "fp32"
-    few = small and 1 < context.plan.conv_width <= 4
     return w.kernel(
         "prepare",
         _doc(context, bool(groups)),
         (f"{total} * batch", "1", "1"),
         warps=_warps(context),
         pdl=pdl,
-        registers=CONVOLVING if few else 0,
+        registers=_registers(context),
     )
 
 
@@ -123,8 +121,25 @@ def _shares(context: Context, groups: list[ScalarGroup]) -> tuple[list[Share], l
 
 def _warps(context: Context) -> int:
     """Enough threads for the channels of a head: each takes a few of them for several nodes."""
+    return context.schedule.prepare_warps or (8 if _widest(context) > 128 else 4)
+
+
+def _widest(context: Context) -> int:
+    """Most channels of a head that is convolved."""
     widths = [context.shapes.width(m.source.kind) for m in context.plan.mixed]
-    return 8 if max(widths, default=0) > 128 else 4
+    return max(widths, default=0)
+
+
+def _registers(context: Context) -> int:
+    """A cap where the convolution of as many entries as a thread has is known to get along with
+    it. That of more nodes than 16 is left to schedules that say how many warps there are."""
+    schedule = context.schedule
+    if context.dtype == "fp32" or not 1 < context.plan.conv_width <= 4:
+        return 0
+    if not schedule.prepare_warps:
+        return CONVOLVING[16] if schedule.prepare_nodes == 16 else 0
+    entries = schedule.prepare_nodes * padded(_widest(context)) // (32 * schedule.prepare_warps)
+    return next((cap for most, cap in CONVOLVING.items() if entries <= most), 0)
 
 
 def _doc(context: Context, with_rows: bool) -> str:

@@ -111,6 +111,11 @@ def _one_launch(chosen: Chosen, shapes: Shapes) -> bool:
     return chosen["fusion"] in ("fused", "joined")
 
 
+def _launched(chosen: Chosen, shapes: Shapes) -> bool:
+    """There may be a prepare kernel."""
+    return bool(chosen["prepare"] != "joined")
+
+
 def _many(chosen: Chosen, shapes: Shapes) -> bool:
     """A program that convolves need not take all nodes."""
     return shapes.max_nodes > 16
@@ -166,6 +171,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "gates": choice(GATES),
     "prepare": choice(PREPARES, _one_launch),
     "prepare_nodes": powers(16, 64, 16, _many),
+    "prepare_warps": Fragment((0, 2, 4, 8, 16), 0, _launched, ordered=True),
     "precision": choice(("fp32",)),
     "warps": powers(1, 8, 4),
     "registers": Fragment((0, 96, 128, 160, 168, 200), 0, ordered=True),

@@ -36,6 +36,7 @@ the pairs and on `factor_warps`."""
 LATE = (
     "prepare",
     "prepare_nodes",
+    "prepare_warps",
     "factor_heads",
     "walk_nodes",
     "readers",

@@ -76,11 +76,11 @@ def _prepare(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work
     """Of programs of their own; those of another kernel share its warps and registers."""
     nodes = batch * shapes.max_nodes
     row = (2 * shapes.d_k + plan.conv_width * (2 * shapes.d_k + shapes.d_v)) * 2
-    each = schedule.prepare_nodes
+    each, warps = schedule.prepare_nodes, schedule.prepare_warps or 4
     programs = -(-nodes // each) * shapes.value_heads
     moved = nodes * (plan.conv_channels * 4 + shapes.value_heads * 4 * len(plan.scalars))
     alone = Work(
-        "prepare", programs, 4, 64, moved, each * row, 0, 1, Footprint(0, 256 * each, 4),
+        "prepare", programs, warps, 64, moved, each * row, 0, 1, Footprint(0, 256 * each, warps),
         gated=each,
     )  # fmt: skip
     if schedule.prepare != "joined":

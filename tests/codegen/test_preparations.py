@@ -90,6 +90,28 @@ def test_programs_may_take_more_nodes() -> None:
             assert first == total + (8 if prepare == "joined" else 0)
 
 
+@pytest.mark.parametrize(
+    ("warps", "nodes", "d_v", "expected"),
+    [
+        (0, 16, 64, (4, 80)),
+        (0, 16, 160, (8, 80)),
+        (0, 32, 64, (4, 0)),
+        (2, 16, 64, (2, 80)),
+        (2, 32, 64, (2, 128)),
+        (2, 64, 64, (2, 0)),
+        (8, 64, 64, (8, 80)),
+        (8, 64, 160, (8, 0)),
+    ],
+)
+def test_a_thread_has_registers_for_its_entries(
+    warps: int, nodes: int, d_v: int, expected: tuple[int, int]
+) -> None:
+    schedule = Schedule(b_k=64, prepare_nodes=nodes, prepare_warps=warps)
+    lowered = lower(boleir.load("gdn"), Shapes(2, 4, 64, d_v, 64, 7), schedule=schedule)
+    kernel = lowered.kernel("prepare")
+    assert (kernel.warps, kernel.registers) == expected
+
+
 @pytest.mark.parametrize("fusion", ["joined", "fused"])
 def test_loads_that_are_not_prepared_come_before_the_wait(fusion: str) -> None:
     text = made(fusion=fusion).kernel("verify").text
@@ -150,6 +172,24 @@ def test_tiles_do_not_wait_for_row_scalars() -> None:
         ("gdn", {"prepare_nodes": 24}, "prepare_nodes must be a power of two from 16"),
         ("gdn", {"prepare_nodes": 128}, "prepare_nodes 128 is above the padded size 64"),
         ("gated_oja", {"fusion": "staged"}, "prepare must be launch, not joined"),
+        ("gdn", {"prepare_warps": 3}, "prepare_warps must be one of 0, 1, 2, 4, 8, 16, not 3"),
+        ("gdn", {"prepare_warps": 2}, "prepare_warps 2: programs that prepare in the launch of"),
+        (
+            "gated_delta_rule",
+            {"gates": "inline", "prepare": "launch", "prepare_warps": 2},
+            "^prepare_warps 2: there is nothing to prepare",
+        ),
+        (
+            "kda",
+            {
+                "fusion": "split",
+                "prepare": "launch",
+                "solver": "inverse",
+                "path_sum": "dot",
+                "prepare_warps": 2,
+            },
+            "^prepare_warps 2: a prepare kernel of walks and sums per key channel",
+        ),
     ],
 )
 def test_refusals(name: str, fields: dict[str, Any], message: str) -> None:

@@ -38,7 +38,7 @@ SIMPLE = {
     "node_block": 16, "fusion": "fused", "factor_warps": 4, "warps": 4,
     "factor_heads": 1, "order": "tiles", "persistent": 0, "walk_nodes": 0, "prepare": "launch",
     "readers": "apart",
-    "prepare_nodes": 16,
+    "prepare_nodes": 16, "prepare_warps": 0,
 }  # fmt: skip
 """Simpler values of fields of a schedule."""
 

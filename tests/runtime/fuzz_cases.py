@@ -120,6 +120,7 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         readers=rng.choice(READERS),
         prepare=rng.choice(PREPARES),
         prepare_nodes=rng.choice([16, 16, 16, 32]),
+        prepare_warps=rng.choice([0, 0, 0, 2]),
         pdl=False,
     )
 
