@@ -95,6 +95,7 @@ def _workers() -> tuple[str, ...]:
 
 
 SUMS = "path_sum=dot,factor_warps=4,orientation=nodes,b_k=64"
+ALONE = "walk_nodes=0,prepare=launch,gates=inline"
 SPLIT = "fusion=split,lead=0"
 TURNS = "fusion=joined,lead=256"
 CONTENDERS = tuple(
@@ -125,7 +126,7 @@ CONTENDERS = tuple(
         ("gdn", "16x16x5", ("", "commit=factors", "commit=factors16")),
         ("gdn", "1x64x8", ("", f"{SPLIT},b_k=128")),
         ("gdn", "16x64x8", ("", SPLIT)),
-        ("kda", "1x64x8", ("", SUMS)),
+        ("kda", "1x64x8", ("", ALONE, f"{ALONE},{SUMS}")),
         ("kda", "16x64x8", ("", "registers=128", "path_sum=select,factor_warps=8,b_k=32")),
         ("gla", "16x64x8", ("", "path_sum=select,factor_warps=8,b_k=32")),
         ("gated_delta_product", "16x64x8", ("", "b_k=32,stages=4")),

@@ -92,8 +92,6 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         _wait_for_launch(w, "prepare")
     if joined:
         wait(w)
-    place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
-    w.let("cell", CELL)
     folded = Folded(tiles)
     if late and not (context.spread_walks or folded_readers):
         products = _decayed_products(context, system, state)
@@ -277,8 +275,12 @@ class Folded:
         return pieces if self.tiles.nodes_on_rows else pieces.transposed()
 
     def _load(self, tile: int) -> Pieces:
-        count, names = folded_pieces(self.tiles.context), []
+        w, context = self.tiles.writer, self.tiles.context
+        place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
+        if ("cell",) not in w.memo:  # addresses take registers: not before they are needed
+            w.memo["cell",] = w.let("cell", CELL)
+        count, names = folded_pieces(context), []
         for piece in range(count):
             load = f"tl.load({piece_at(tile * count + piece)})"
-            names.append(self.tiles.writer.let(f"folded_{tile}_{piece}", load))
+            names.append(w.let(f"folded_{tile}_{piece}", load))
         return Pieces(tuple(names))

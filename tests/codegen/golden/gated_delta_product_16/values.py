@@ -1,7 +1,7 @@
 @triton.jit
 def values(
     cu_nodes, slots, v1, v1_stride, v2, v2_stride, state, state_stride, k1, k1_stride, k2, k2_stride, q,
-    q_stride, folded, rows, capacity, out, out_stride,
+    q_stride, rows, capacity, folded, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     program = tl.program_id(0)
@@ -49,8 +49,6 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     out_row_at = rows + (10 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (11 * VALUE_HEADS + head) * capacity + first
@@ -81,6 +79,8 @@ def values(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: gated_delta_product.bole:18
     out_tile = out_row[None, :] * state_dot_q
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     folded_0_0 = tl.load(place + cell)
     folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)

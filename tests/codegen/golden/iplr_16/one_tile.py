@@ -1,7 +1,7 @@
 @triton.jit
 def one_tile(
     program, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride, k, k_stride, a,
-    a_stride, b, b_stride, folded, rows, capacity, ancestors, out, out_stride,
+    a_stride, b, b_stride, rows, capacity, ancestors, folded, out, out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
     value_tile = program % VALUE_TILES
@@ -51,8 +51,6 @@ def one_tile(
     while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:
         pass
     tl.store(seen_at, launch)
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     out_row_at = rows + (5 * VALUE_HEADS + head) * capacity + first
     out_row = tl.load(out_row_at + node, mask=inside, other=0.0)
     erase_row_at = rows + (6 * VALUE_HEADS + head) * capacity + first
@@ -87,6 +85,8 @@ def one_tile(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: iplr.bole:9
     out_tile = out_row[None, :] * state_dot_q
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     folded_0_0 = tl.load(place + cell)
     folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)

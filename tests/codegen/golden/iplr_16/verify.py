@@ -13,6 +13,6 @@ def verify(
             capacity, folded, signals)
     else:
         one_tile(program - systems, cu_nodes, signals, slots, v, v_stride, state, state_stride, q, q_stride,
-            k, k_stride, a, a_stride, b, b_stride, folded, rows, capacity, ancestors, out, out_stride)
+            k, k_stride, a, a_stride, b, b_stride, rows, capacity, ancestors, folded, out, out_stride)
 
 

@@ -1,6 +1,6 @@
 @triton.jit
 def values(
-    cu_nodes, slots, v, v_stride, state, state_stride, folded, decayed, capacity, rows, ancestors, out,
+    cu_nodes, slots, v, v_stride, state, state_stride, decayed, capacity, rows, ancestors, folded, out,
     out_stride,
 ):
     """One value tile per program: the state read once, times the folded factors."""
@@ -35,8 +35,6 @@ def values(
 
     # what follows reads results of the factors kernel
     tl.extra.cuda.gdc_wait()
-    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
-    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
 
     # products of the committed state with what has decayed along the paths
     decayed_0_rows = decayed + (head * capacity + first) * D_K
@@ -111,6 +109,8 @@ def values(
     # output: P (q^T S_pre) + F (r - e^T S_pre)
     # readout: rwkv7.bole:14
     out_tile = out_row[None, :] * state_dot_r
+    place = folded + (program // VALUE_TILES).to(tl.int64) * 4 * (NODE_BLOCK * NODE_BLOCK)
+    cell = tl.arange(0, NODE_BLOCK)[:, None] * NODE_BLOCK + tl.arange(0, NODE_BLOCK)[None, :]
     folded_0_0 = tl.load(place + cell)
     folded_0_1 = tl.load(place + 1 * (NODE_BLOCK * NODE_BLOCK) + cell)
     out_tile = tl.dot(right_hi, tl.trans(folded_0_1), out_tile)
