@@ -24,11 +24,23 @@ from boleir.codegen.schedule import (
     Schedule,
     block_depth,
     blocks,
-    has_rows,
     horner_sweeps,
     looped,
-    loops_keys,
     padded,
+)
+from boleir.codegen.stage_limits import (
+    check_gates,
+    check_groups,
+    check_prepare,
+    check_prepare_warps,
+    check_readers,
+    check_spread_walks,
+)
+from boleir.codegen.target_limits import (
+    check_loop_products,
+    check_narrow_products,
+    check_narrow_readers,
+    check_narrow_sums,
 )
 from boleir.codegen.targets import Target
 
@@ -64,24 +76,24 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     `InvalidSchedule` naming the field."""
     _check_choices(schedule)
     if target is not None and target.wgmma:
-        _check_narrow_products(schedule, target)
-        _check_narrow_sums(schedule, plan, shapes, target)
-        _check_narrow_readers(schedule, shapes, target)
-        _check_loop_products(schedule, shapes, target)
+        check_narrow_products(schedule, target)
+        check_narrow_sums(schedule, plan, shapes, target)
+        check_narrow_readers(schedule, shapes, target)
+        check_loop_products(schedule, shapes, target)
     if plan.staged or schedule.fusion == "staged":
         _check_staged(schedule, plan, shapes)
         return
     _check_key_decay(schedule, plan, shapes)
     _check_deferred(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
-    _check_gates(schedule, plan, shapes)
-    _check_prepare(schedule, plan)
-    _check_prepare_warps(schedule, plan, shapes)
+    check_gates(schedule, plan, shapes)
+    check_prepare(schedule, plan)
+    check_prepare_warps(schedule, plan, shapes)
     _check_loop(schedule, shapes)
     _check_key_loop(schedule, plan, shapes)
-    _check_groups(schedule, plan, shapes)
-    _check_spread_walks(schedule, plan)
-    _check_readers(schedule, plan, shapes)
+    check_groups(schedule, plan, shapes)
+    check_spread_walks(schedule, plan)
+    check_readers(schedule, plan, shapes)
     _check_solver(schedule, plan, shapes)
 
 
@@ -134,57 +146,6 @@ def _check_persistent(schedule: Schedule) -> None:
         raise InvalidSchedule(
             f"{given}: stages {schedule.stages} asks for loads ahead inside each value tile",
             mend="persistent 0 or stages 1",
-        )
-
-
-def _check_narrow_products(schedule: Schedule, target: Target) -> None:
-    """Products of warp groups with 64 nodes on the M side read a row-major operand of b_v columns:
-    below 64, of which its rows in shared memory have fewer bytes than the widest swizzle, an H200
-    gave wrong numbers and illegal accesses (Triton 3.6, ptxas 12.8 and 12.9)."""
-    groups = schedule.warps >= 4 and schedule.node_block >= 64
-    if schedule.orientation == "nodes" and groups and schedule.b_v < 64:
-        raise InvalidSchedule(
-            f"b_v {schedule.b_v} with orientation nodes, node_block {schedule.node_block} and "
-            f"{schedule.warps} warps: such products are compiled wrongly for {target.name}",
-            mend="b_v 64 or 128, orientation values, or warps 1 or 2",
-        )
-
-
-def _check_loop_products(schedule: Schedule, shapes: Shapes, target: Target) -> None:
-    """Products of warp groups take the state from registers where values stand on rows. In a loop
-    over key chunks Triton 3.6 does not wait for the last of them before it fills these registers
-    again: an H200 gave wrong numbers."""
-    groups = schedule.warps >= 4 and schedule.b_v >= 64 and schedule.orientation == "values"
-    if groups and loops_keys(schedule, shapes):
-        raise InvalidSchedule(
-            f"stages {schedule.stages} with orientation values and {schedule.warps} warps: loops "
-            f"over such products are compiled wrongly for {target.name}",
-            mend="stages 1, orientation nodes, or warps 1 or 2",
-        )
-
-
-def _check_narrow_sums(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target) -> None:
-    """The same for sums of decays per key channel, whose columns are channels."""
-    sums = plan.key_decay is not None and schedule.folds and schedule.path_sum == "dot"
-    groups = schedule.factor_warps >= 4 and schedule.node_block >= 64
-    if sums and groups and padded(shapes.d_k) < 64:
-        raise InvalidSchedule(
-            f"path_sum dot with d_k {shapes.d_k}, node_block {schedule.node_block} and "
-            f"{schedule.factor_warps} factor warps: such products are compiled wrongly for "
-            f"{target.name}",
-            mend="path_sum select, or factor_warps 1 or 2",
-        )
-
-
-def _check_narrow_readers(schedule: Schedule, shapes: Shapes, target: Target) -> None:
-    """The same for products of the folded inverse with the vectors that erase."""
-    warps = schedule.warps if schedule.fusion == "joined" else schedule.factor_warps
-    groups = warps >= 4 and schedule.node_block >= 64
-    if schedule.readers == "folded" and groups and padded(shapes.d_k) < 64:
-        raise InvalidSchedule(
-            f"readers folded with d_k {shapes.d_k}, node_block {schedule.node_block} and {warps} "
-            f"warps for a system: such products are compiled wrongly for {target.name}",
-            mend="readers apart, or warps 1 or 2",
         )
 
 
@@ -283,64 +244,6 @@ def _check_blocks(schedule: Schedule, shapes: Shapes) -> None:
         )
 
 
-def _check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """A program of the prepare kernel sees one convolved input; later kernels see all of them."""
-    scalar = plan.entangled
-    if scalar is None:
-        return
-    reason = f"{plan.name}: {scalar.name} needs several inputs of which some are convolved"
-    if shapes.max_nodes > 64 and shapes.parents is None:
-        raise NoKernel(f"{reason}: kernels exist for up to 64 nodes, not {shapes.max_nodes}")
-    if schedule.gates == "prepare":
-        raise InvalidSchedule(f"{reason}: gates must be inline")
-
-
-def _check_prepare(schedule: Schedule, plan: Plan) -> None:
-    """Programs that prepare have something to do; in the one launch of a layer they come first."""
-    default = Schedule()
-    changed = [
-        f"{name} {getattr(schedule, name)}"
-        for name in ("prepare", "prepare_nodes", "prepare_warps")
-        if getattr(schedule, name) != getattr(default, name)
-    ]
-    rows = schedule.gates == "prepare" and has_rows(plan)
-    if changed and not (plan.mixed or rows or schedule.walk_nodes):
-        raise InvalidSchedule(
-            f"{' and '.join(changed)}: there is nothing to prepare for {plan.name} with gates "
-            f"{schedule.gates}",
-            mend="prepare launch, prepare_nodes 16, prepare_warps 0",
-        )
-    if schedule.prepare == "overlapped" and schedule.fusion != "joined":
-        raise InvalidSchedule(
-            "prepare overlapped is for joined kernels, whose programs wait at once else; those of "
-            f"{schedule.fusion} schedules never do",
-            mend="prepare launch",
-        )
-    if schedule.prepare == "joined" and schedule.fusion not in ("fused", "joined"):
-        raise InvalidSchedule(
-            "prepare joined is for the one launch of a fused or joined kernel, but "
-            f"{schedule.fusion} schedules have several",
-            mend="prepare launch",
-        )
-
-
-def _check_prepare_warps(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """Where programs of a kernel of their own convolve or compute row scalars, and only there."""
-    from boleir.codegen.emit.context import Context
-
-    if not schedule.prepare_warps:
-        return
-    context, what = Context(plan, shapes, schedule), ""
-    if context.prepares_first:
-        what = "programs that prepare in the launch of others have as many as these"
-    elif context.prepared_sums or context.spread_walks:
-        what = "a prepare kernel of walks and sums per key channel has factor_warps"
-    if what:
-        raise InvalidSchedule(
-            f"prepare_warps {schedule.prepare_warps}: {what}", mend="prepare_warps 0"
-        )
-
-
 def _check_loop(schedule: Schedule, shapes: Shapes) -> None:
     several = schedule.folds and blocks(schedule, shapes) > 1
     if (several or looped(schedule, shapes)) and schedule.gates != "prepare":
@@ -376,77 +279,6 @@ def _check_key_loop(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
         raise InvalidSchedule(
             f"stages {schedule.stages}: the state is taken in chunks, but {what}", mend="stages 1"
         )
-
-
-def _check_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """Value heads that one program takes have the products of their vectors in common."""
-    heads, mend = schedule.factor_heads, "factor_heads 1"
-    if heads == 1:
-        return
-    if heads < 1 or shapes.group % heads:
-        of = f"{shapes.group} value head{'s' if shapes.group > 1 else ''} of a key head"
-        raise InvalidSchedule(f"factor_heads {heads} does not divide the {of}", mend=mend)
-    what = ""
-    if schedule.fusion != "split":
-        what = f"{schedule.fusion} schedules"
-    elif _shares_systems(schedule, plan, shapes):
-        what = f"{plan.name}, whose value heads share one system anyway"
-    elif blocks(schedule, shapes) > 1:
-        what = f"{shapes.max_nodes} nodes in blocks of {schedule.node_block}"
-    elif not plan.grams_per_key_head:
-        what = f"{plan.name}, whose products of vectors differ between them"
-    elif len(plan.pairs) > 1 and schedule.node_block > 32:
-        what = f"{plan.name}, whose {len(plan.pairs)} pairs of {schedule.node_block} nodes fill up "
-        what += "the registers"
-    if what:
-        raise InvalidSchedule(
-            f"factor_heads {heads}: split kernels of one node block can take several value heads "
-            f"of a key head together, not {what}",
-            mend=mend,
-        )
-
-
-def _check_spread_walks(schedule: Schedule, plan: Plan) -> None:
-    """Walks that the prepare kernel takes: of vectors as they come."""
-    nodes, what = schedule.walk_nodes, ""
-    if not nodes:
-        return
-    if plan.key_decay is None:
-        what = f"{plan.name} has no decays per key channel"
-    elif schedule.path_sum != "select":
-        what = f"path_sum must be select, not {schedule.path_sum}: sums are no walks"
-    elif plan.mixed:
-        what = f"inputs of {plan.name} are convolved in the same launch"
-    if what:
-        raise InvalidSchedule(f"walk_nodes {nodes}: {what}", mend="walk_nodes 0")
-
-
-def _check_readers(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """One vector stands for all that reads the state where one inverse is folded into one
-    readout."""
-    if schedule.readers == "apart":
-        return
-    what = ""
-    if not schedule.folds:
-        what = f"{schedule.fusion} schedules, whose value tiles solve"
-    elif len(plan.pairs) != 1:
-        what = f"{plan.name}, which has {len(plan.pairs) or 'no'} pairs"
-    elif blocks(schedule, shapes) > 1:
-        what = f"{shapes.max_nodes} nodes in blocks of {schedule.node_block}"
-    elif schedule.stages > 1:
-        what = f"stages {schedule.stages}: loops over key chunks take vectors as they come"
-    if what:
-        raise InvalidSchedule(
-            "readers folded is for split and joined kernels of one erase/write pair and one node "
-            f"block, not for {what}",
-            mend="readers apart",
-        )
-
-
-def _shares_systems(schedule: Schedule, plan: Plan, shapes: Shapes) -> bool:
-    from boleir.codegen.emit.context import Context
-
-    return Context(plan, shapes, schedule).shares_systems
 
 
 def _check_solver(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
