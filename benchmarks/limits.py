@@ -16,6 +16,8 @@ NONE = "not measured"
 CLIFFS = ((8, 9), (16, 17), (32, 33), (64, 65))
 CLIFF = 1.25
 """What one node more may cost, relative: from here on it is a cliff."""
+WITHOUT_SOLVE = 1.3
+"""How much faster than the gated delta rule recurrences without a solve should be."""
 LINEAR = 2.1
 """What twice the requests may cost once the GPU is full."""
 FEW_REQUESTS = 4
@@ -28,7 +30,8 @@ Line = list[str]
 
 def lines(reports: Reports) -> list[Line]:
     """All of them."""
-    found = [*_growth(reports), *_launches(reports), *_footprint(reports)]
+    found = [*_without_solve(reports), *_growth(reports), *_launches(reports)]
+    found += _footprint(reports)
     return [*found, *_host(reports), *_waiting(reports)]
 
 
@@ -39,6 +42,22 @@ def line(what: str, row: str, wanted: float, found: float | None, unit: str, sig
         return [*start, NONE, ""]
     reached = found <= wanted if sign == "<=" else found >= wanted
     return [*start, f"{found:.3g}{unit}", "yes" if reached else "no"]
+
+
+def _without_solve(reports: Reports) -> Iterable[Line]:
+    """Recurrences without a solve beside the gated delta rule at the same shape."""
+    cases = [c for r in reports for c in r.get("cases", ()) if "solve" in c and "us" in c]
+    rule = {
+        (c["row"], *c["heads"]): c["us"]["verify"]
+        for c in cases
+        if c["recurrence"] == "gated_delta_rule"
+    }
+    for case in cases:
+        shape = (case["row"], *case["heads"])
+        if not case["solve"] and shape in rule:
+            ratio = _ratio(case["us"]["verify"], rule[shape])
+            what = f"{case['recurrence']} vs the gated delta rule"
+            yield line(what, case["row"], WITHOUT_SOLVE, ratio, "x", ">=")
 
 
 def _growth(reports: Reports) -> Iterable[Line]:

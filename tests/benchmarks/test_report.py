@@ -63,6 +63,20 @@ def test_targets_are_decided_by_what_was_measured() -> None:
     assert "| 9.0x | yes |" in line(report.targets([kda]), "KDA", "1x64x8")
 
 
+def test_recurrences_without_a_solve_are_judged_at_the_same_shape() -> None:
+    def case(name: str, heads: list[int], us: float, *, solve: bool) -> dict[str, Any]:
+        own = {"recurrence": name, "row": "16x64x8", "heads": heads, "solve": solve}
+        return {**own, "us": {"verify": us}}
+
+    cases = [case("gated_delta_rule", [16, 32], 40.0, solve=True)]
+    cases += [case("gla", [32, 32], 20.0, solve=False), case("gla", [16, 32], 32.0, solve=False)]
+    cases += [case("kda", [16, 32], 20.0, solve=True), case("mamba2", [16, 32], 25.0, solve=False)]
+    text = report.targets([{"cases": cases}])
+    assert "| 1.25x | no |" in line(text, "gla vs the gated delta rule", ">= 1.3x")
+    assert "| 1.6x | yes |" in line(text, "mamba2 vs the gated delta rule")
+    assert "kda vs the gated" not in text
+
+
 def test_cliffs_are_found_and_their_absence_too() -> None:
     text = report.targets([stub((Row(1, 64, 7), Row(1, 65, 7), Row(16, 64, 8)), boleir=5.0)])
     assert "| 1x | yes |" in line(text, "one node more", "1x64 to 1x65")
