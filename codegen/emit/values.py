@@ -6,15 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context, place, unknown_place
-from boleir.codegen.emit.handover import (
-    CELL,
-    folded_pieces,
-    folded_tiles,
-    handover,
-    piece_at,
-    place_folded,
-    vector_entries,
-)
+from boleir.codegen.emit.folded import Folded
+from boleir.codegen.emit.handover import handover, vector_entries
 from boleir.codegen.emit.key_loop import looped_tiles, read_state
 from boleir.codegen.emit.key_pieces import PieceSystem
 from boleir.codegen.emit.key_vectors import Reader, readers
@@ -32,7 +25,6 @@ from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.signals import expect, wait, wait_prepared
 from boleir.codegen.emit.state import find_slot, load_state, state_pieces
 from boleir.codegen.emit.system import System
-from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -44,66 +36,7 @@ from boleir.ir import Kind
 def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
     """One program per value tile: read the state, multiply by the folded factors."""
     w, s = Writer(context.reserved), context.schedule
-    folded_readers, looped = context.folds_readers, loops_keys(s, context.shapes)
-    late = folded_readers or context.plan.key_decay is not None
-    tiles = looped_tiles(context, w) if looped else Tiles(context, w)
-    reading = PieceSystem if vector_entries(context) else WalkedSystem if late else System
-    system = reading(tiles, Precision(s.precision))
-    find_tile(tiles)
-    joined = s.fusion == "joined"
-    if joined:
-        expect(context, w, system_number(context))
-    w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
-    tiles.channels()
-    tiles.node_block(0)
-    find_slot(tiles)
-    convolved = bool(context.plan.mixed) and joined and (pdl or context.prepares_first)
-    if not convolved:
-        tiles.prefetch(frozenset({Kind.VALUE}))
-    loaded = [] if looped else load_state(tiles)
-    if convolved and pdl:
-        _wait_for_launch(w, "prepare")
-    elif convolved:
-        wait_prepared(w)
-    if convolved:
-        tiles.prefetch(frozenset({Kind.VALUE}))
-    if s.prefetch and not (late or looped):
-        tiles.prefetch(frozenset({Kind.KEY}))
-    if not late:
-        w.section("products with the committed state, before any row scalar is needed")
-    state = state_pieces(tiles, system.precision, loaded)
-    products: dict[Reader, str] = {}
-    if looped:
-        products = read_state(system)
-    elif not late:
-        products = state_products(system, 0, state)
-    right: list[Pieces] | None = None
-    targets: list[Pieces | None] = []
-    if folded_readers:
-        if not handover(context).others:
-            targets = right_of_targets(system)
-        if context.spread_walks and not context.prepares_first:
-            _wait_for_walks(context, w, pdl=pdl)
-    elif context.spread_walks:
-        right = _right_of_walks(context, tiles, system, products, state, pdl=pdl)
-    if pdl and not joined:
-        _wait_for_launch(w, "factors")
-    elif pdl and not (convolved or context.spread_walks):
-        _wait_for_launch(w, "prepare")
-    if joined:
-        wait(w)
-    folded = Folded(tiles)
-    if late and not (context.spread_walks or folded_readers):
-        products = _decayed_products(context, system, state)
-    parts = handover(context)
-    load_rows(tiles, 0, parts.others if folded_readers else parts.names)
-    if folded_readers:
-        assert isinstance(system, PieceSystem)
-        if context.spread_walks:
-            _scalars_of_values(context, tiles)
-        emit_outputs(system, state, targets or right_of_targets(system), folded.tile)
-    else:
-        _finish(context, tiles, system, products, folded, right)
+    ValueTile(context, w, pdl=pdl).emit()
     return w.kernel(
         "values",
         "One value tile per program: the state read once, times the folded factors.",
@@ -113,6 +46,106 @@ def emit_values(context: Context, *, pdl: bool) -> EmittedKernel:
         registers=s.registers,
         pdl=pdl,
     )
+
+
+class ValueTile:
+    """Emits the body of the kernel: loads, then what depends on no factors, waits, the rest."""
+
+    def __init__(self, context: Context, writer: Writer, *, pdl: bool) -> None:
+        self.context, self.writer, self.pdl = context, writer, pdl
+        self.looped = loops_keys(context.schedule, context.shapes)
+        self.joined = context.schedule.fusion == "joined"
+        self.late = context.folds_readers or context.plan.key_decay is not None
+        """Whether what reads the state comes from an earlier kernel or program."""
+        waits = self.joined and (pdl or context.prepares_first)
+        self.convolved = bool(context.plan.mixed) and waits
+        """Whether inputs are convolved while the program begins."""
+        self.tiles = looped_tiles(context, writer) if self.looped else Tiles(context, writer)
+        reading = PieceSystem if vector_entries(context) else WalkedSystem if self.late else System
+        self.system = reading(self.tiles, Precision(context.schedule.precision))
+        self.products: dict[Reader, str] = {}
+
+    def emit(self) -> None:
+        """The whole body."""
+        state = self._begin()
+        if self.context.folds_readers:
+            self._read_once(state)
+        else:
+            self._read_apart(state)
+
+    def _begin(self) -> list[Pieces]:
+        """Indices, loads, products of inputs as they come; the pieces of the state."""
+        c, w, tiles = self.context, self.writer, self.tiles
+        find_tile(tiles)
+        if self.joined:
+            expect(c, w, system_number(c))
+        w.let("value", "value_tile * B_V + tl.arange(0, B_V)")
+        tiles.channels()
+        tiles.node_block(0)
+        find_slot(tiles)
+        if not self.convolved:
+            tiles.prefetch(frozenset({Kind.VALUE}))
+        loaded = [] if self.looped else load_state(tiles)
+        if self.convolved:
+            self._wait_for_convolution()
+            tiles.prefetch(frozenset({Kind.VALUE}))
+        if c.schedule.prefetch and not (self.late or self.looped):
+            tiles.prefetch(frozenset({Kind.KEY}))
+        if not self.late:
+            w.section("products with the committed state, before any row scalar is needed")
+        state = state_pieces(tiles, self.system.precision, loaded)
+        if self.looped:
+            self.products = read_state(self.system)
+        elif not self.late:
+            self.products = state_products(self.system, 0, state)
+        return state
+
+    def _wait_for_convolution(self) -> None:
+        if self.pdl:
+            _wait_for_launch(self.writer, "prepare")
+        else:
+            wait_prepared(self.writer)
+
+    def _wait_for_factors(self) -> None:
+        """Wait for the system of the head, and for an earlier launch where nothing has yet."""
+        if self.pdl and not self.joined:
+            _wait_for_launch(self.writer, "factors")
+        elif self.pdl and not (self.convolved or self.context.spread_walks):
+            _wait_for_launch(self.writer, "prepare")
+        if self.joined:
+            wait(self.writer)
+
+    def _read_once(self, state: list[Pieces]) -> None:
+        """Outputs from one vector for all that reads the state."""
+        c, tiles, system, others = (
+            self.context,
+            self.tiles,
+            self.system,
+            handover(self.context).others,
+        )
+        assert isinstance(system, PieceSystem)
+        targets = [] if others else right_of_targets(system)
+        if c.spread_walks and not c.prepares_first:
+            _wait_for_walks(c, self.writer, pdl=self.pdl)
+        self._wait_for_factors()
+        folded = Folded(tiles)
+        load_rows(tiles, 0, others)
+        if c.spread_walks:
+            _scalars_of_values(c, tiles)
+        emit_outputs(system, state, targets or right_of_targets(system), folded.tile)
+
+    def _read_apart(self, state: list[Pieces]) -> None:
+        """Outputs from right sides, which take what is erased, and queries."""
+        c, tiles, system = self.context, self.tiles, self.system
+        right: list[Pieces] | None = None
+        if c.spread_walks:
+            right = _right_of_walks(c, tiles, system, self.products, state, pdl=self.pdl)
+        self._wait_for_factors()
+        folded = Folded(tiles)
+        if self.late and not c.spread_walks:
+            self.products = _decayed_products(c, system, state)
+        load_rows(tiles, 0, handover(c).names)
+        _finish(c, tiles, system, self.products, folded, right)
 
 
 def _wait_for_walks(context: Context, w: Writer, *, pdl: bool) -> None:
@@ -258,29 +291,3 @@ def _right_operands(
         value = tiles.finite_value(write.value, 0)
         right.append(written_pieces(system, write.value, value))
     return right
-
-
-class Folded:
-    """The folded tiles. A single one is loaded at once, so that memory is waited for once; more of
-    them, or vectors that come in pieces as well, would take room that other programs use."""
-
-    def __init__(self, tiles: Tiles) -> None:
-        self.tiles = tiles
-        single = folded_tiles(tiles.context) == 1 and not tiles.context.key_sums
-        self._loaded = self._load(0) if single else None
-
-    def tile(self, number: int) -> Pieces:
-        """Pieces of a folded tile on its side of the product with the right operands."""
-        pieces = self._loaded or self._load(number)
-        return pieces if self.tiles.nodes_on_rows else pieces.transposed()
-
-    def _load(self, tile: int) -> Pieces:
-        w, context = self.tiles.writer, self.tiles.context
-        place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
-        if ("cell",) not in w.memo:  # addresses take registers: not before they are needed
-            w.memo["cell",] = w.let("cell", CELL)
-        count, names = folded_pieces(context), []
-        for piece in range(count):
-            load = f"tl.load({piece_at(tile * count + piece)})"
-            names.append(w.let(f"folded_{tile}_{piece}", load))
-        return Pieces(tuple(names))
