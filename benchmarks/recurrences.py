@@ -104,16 +104,9 @@ def measure(
 def markdown(report: dict[str, Any]) -> str:
     """One line per recurrence and row."""
     head = [
-        "recurrence",
-        "row",
-        "heads",
-        "launches",
-        "verify",
-        "commit",
-        "whole",
-        "verify / floor",
+        "recurrence", "row", "heads", "launches", "verify", "commit", "whole", "verify / floor",
         "error",
-    ]
+    ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
     for case in report["cases"]:
         line = [case["recurrence"], case["row"], ":".join(map(str, case.get("heads", ())))]

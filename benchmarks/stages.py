@@ -11,12 +11,11 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,9 @@ from benchmarks.protocol import environment
 from benchmarks.result_file import command_line, keep
 from benchmarks.run import RESULTS, make_clock
 from benchmarks.serving_shapes import LAYERS
-from benchmarks.variants import Item, item_from, kernel_of
+from benchmarks.variants import Item, answer_of, item_from, kernel_of, stages_of
 from boleir.codegen import pipeline
 from boleir.runtime.kernel import Kernel
-from boleir.runtime.tuning.entry import Policy
-from boleir.runtime.tuning.timing import stage_us
 
 FORMAT = 1
 
@@ -125,14 +122,12 @@ def kernel_without(item: Item, count: int, options: argparse.Namespace) -> Kerne
     return kernel_of(item, options)
 
 
-def step_of_child(item: Item, options: argparse.Namespace) -> float:
+def step_of_child(item: Item, options: argparse.Namespace) -> dict[str, float]:
     """What a child does: compile, or measure the microseconds of verification per layer."""
     kernel = kernel_without(item, options.count, options)
     if options.step == "compile":
-        return 0.0
-    working_set = 3 * make_clock("cuda").l2_bytes()
-    policy = replace(Policy(), replays=options.rounds, working_set=working_set)
-    return stage_us(kernel, item.row.batch, policy)["verify"]
+        return {}
+    return {"us": stages_of(kernel, item, options)["verify"]}
 
 
 def in_child(item: Item, count: int, options: argparse.Namespace, step: str) -> dict[str, Any]:
@@ -142,15 +137,7 @@ def in_child(item: Item, count: int, options: argparse.Namespace, step: str) -> 
     own += ["--layer", options.layer, "--rounds", str(options.rounds), "--step", step]
     cache = options.cache / f"{item.text}-{count}".replace(":", "_")
     place = {**os.environ, "BOLEIR_CACHE": str(cache), "BOLEIR_TUNING": "off"}
-    try:
-        child = subprocess.run(
-            own, capture_output=True, text=True, timeout=options.seconds, check=False, env=place
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {options.seconds:.0f} s"}
-    if child.returncode:
-        return {"failed": (child.stderr.strip().splitlines() or ["no reason given"])[-1][:500]}
-    return {"us": json.loads(child.stdout.splitlines()[-1])}
+    return answer_of(own, options.seconds, place)
 
 
 def run(items: Sequence[Item], options: argparse.Namespace) -> dict[str, Any]:

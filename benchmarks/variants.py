@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -110,12 +110,15 @@ def measure(item: Item, options: argparse.Namespace) -> dict[str, Any]:
         found["errors"]["verify"] <= LIMIT and found["errors"]["commit"] <= allowed
     )
     if not found["wrong"]:
-        kernel = kernel_of(item, options)
-        policy = replace(
-            Policy(), replays=options.rounds, working_set=3 * make_clock("cuda").l2_bytes()
-        )
-        found["us"] = stage_us(kernel, item.row.batch, policy)
+        found["us"] = stages_of(kernel_of(item, options), item, options)
     return found
+
+
+def stages_of(kernel: Kernel, item: Item, options: argparse.Namespace) -> dict[str, float]:
+    """Microseconds per layer of a kernel's stages on the row of `item`."""
+    working_set = 3 * make_clock("cuda").l2_bytes()
+    policy = replace(Policy(), replays=options.rounds, working_set=working_set)
+    return stage_us(kernel, item.row.batch, policy)
 
 
 def in_child(item: Item, options: argparse.Namespace, step: str) -> dict[str, Any]:
@@ -123,12 +126,20 @@ def in_child(item: Item, options: argparse.Namespace, step: str) -> dict[str, An
     own = [sys.executable, "-m", "benchmarks.variants", item.text, "--step", step]
     own += ["--layer", options.layer, "--rounds", str(options.rounds)]
     own += ["--key-heads", str(options.key_heads)]
+    return answer_of(own, options.seconds)
+
+
+def answer_of(
+    command: Sequence[str], seconds: float, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What a process prints last, as JSON, or why it has `failed`; `environ`: not that of this
+    one."""
     try:
         child = subprocess.run(
-            own, capture_output=True, text=True, timeout=options.seconds, check=False
+            command, capture_output=True, text=True, timeout=seconds, check=False, env=environ
         )
     except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {options.seconds:.0f} s"}
+        return {"failed": f"not done after {seconds:.0f} s"}
     if child.returncode:
         lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
         return {"failed": lines[-1][:500]}

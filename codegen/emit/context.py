@@ -83,6 +83,11 @@ class Context:
         return self.shapes.key_heads if self.shares_systems else self.shapes.value_heads
 
     @property
+    def system_heads(self) -> str:
+        """Name of the constant with that number."""
+        return "KEY_HEADS" if self.shares_systems else "VALUE_HEADS"
+
+    @property
     def tiles_per_system(self) -> int:
         """Value tiles that wait for the same system."""
         return self.shapes.value_heads // self.systems * self.value_tiles

@@ -85,7 +85,9 @@ def begin(tiles: Tiles, early: Callable[[], object], decode: str, head: str, *, 
     if pdl and not prepared:
         w.line("tl.extra.cuda.gdc_wait()")
     first = tiles.context.prepares_first
-    tiles.program(decode, head, given=tiles.context.schedule.fusion == "joined")
+    context = tiles.context
+    given = context.schedule.fusion == "joined"
+    tiles.program(decode, head, given=given, shared=context.shares_systems)
     if first:
         expect_prepared(tiles.context, w)
     tiles.channels()

@@ -35,22 +35,24 @@ class Frame:
         self.rows_ready = context.schedule.gates == "prepare"
         self.nodes_on_rows = context.schedule.orientation == "nodes"
 
-    def program(self, decode: str, head: str = "head", *, given: bool = False) -> None:
+    def program(
+        self, decode: str, head: str = "head", *, given: bool = False, shared: bool = False
+    ) -> None:
         """The program's number, `given` to a part of a kernel as an argument, and what it works
-        on."""
+        on; `shared`: see `request`."""
         if given:
             self.writer.arg("program", "i32")
         else:
             self.writer.let("program", "tl.program_id(0)")
-        self.request(decode, head)
+        self.request(decode, head, shared=shared)
 
-    def request(self, decode: str, head: str = "head") -> None:
+    def request(self, decode: str, head: str = "head", *, shared: bool = False) -> None:
         """Lines that find the program's head and request; `decode` assigns both, the head, or one
-        of those that share its key head, to `head`."""
+        of those that share its key head, to `head`: if `shared`, that key head's own number."""
         w = self.writer
         for text in decode.splitlines():
             w.line(text)
-        grouped = self.context.shapes.group > 1 and "KEY_HEADS" not in decode
+        grouped = self.context.shapes.group > 1 and not shared
         w.let("key_head", f"{head} // GROUP" if grouped else head)
         self.node_range()
 

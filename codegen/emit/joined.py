@@ -71,10 +71,7 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
 def _prepare_first(context: Context, w: Writer, parts: list[EmittedKernel]) -> None:
     """Of `parts` the first prepares, and its programs come before those of the others."""
     preparation, *others = parts
-    tiles, heads = (
-        tiles_of_system(context),
-        "KEY_HEADS" if context.shares_systems else "VALUE_HEADS",
-    )
+    tiles, heads = tiles_of_system(context), context.system_heads
     each = tiles if len(others) == 1 else f"(1 + {tiles})"
     w.let("requests", f"tl.num_programs(0) // (PREPARING + {heads} * {each})")
     w.let("ready", "requests * PREPARING")

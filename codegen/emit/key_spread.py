@@ -282,8 +282,7 @@ class Spread(Walk):
         w.section("what reads the state, times the decays of its path")
         precision = Precision(whole.schedule.precision)
         if whole.schedule.folds:
-            heads = "KEY_HEADS" if whole.shares_systems else "VALUE_HEADS"
-            place_folded(whole, w, f"(request * {heads} + head).to(tl.int64)")
+            place_folded(whole, w, f"(request * {whole.system_heads} + head).to(tl.int64)")
         for reader in self.readers:
             tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
             if whole.schedule.folds:

@@ -57,8 +57,7 @@ class Walk(GroupTiles):
         w = self.writer
         tiles = walk_tiles(self.whole, self.nodes)
         whole, parts = self.whole, (*before, ("node_tile", tiles))
-        heads = "KEY_HEADS" if whole.shares_systems else "VALUE_HEADS"
-        split_program(w, parts, heads, given=whole.prepares_first)
+        split_program(w, parts, whole.system_heads, given=whole.prepares_first)
         grouped = whole.shapes.group > 1 and not whole.shares_systems
         w.let("key_head", "head // GROUP" if grouped else "head")
         if pdl:
