@@ -231,8 +231,9 @@ def _spread(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Work:
     share = nodes / schedule.node_block
     operations, read, steps = _walk(schedule, plan, shapes)
     entries = nodes * shapes.d_k * steps
+    systems = batch * Context(plan, shapes, schedule).systems
     return Work(
-        "prepare", batch * shapes.value_heads * -(-shapes.max_nodes // nodes), warps, 16 * warps, 0,
+        "prepare", systems * -(-shapes.max_nodes // nodes), warps, 16 * warps, 0,
         share * (read / 2 + _vectors(schedule, shapes, values=True)),
         share * operations + ELEMENTWISE * DECAYING * entries, steps,
         Footprint(0, 8 * nodes * shapes.d_k, warps), gated=nodes,
