@@ -205,7 +205,7 @@ _LOCALS = frozenset(
     """
     ahead behind plane row_tile which is_system later prepared ready requests shared system turn
     anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
-    reach seen_at zero
+    path_bits path_entries path_pairs path_row path_word reach row_part seen_at zero
     shrunk walked count_at entries member minus_h node_there position rows_again start_position
     state_row tile_at tile_key waiting
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell

@@ -107,16 +107,23 @@ class Frame:
         return self.memo[key]
 
     def _word(self, b: int, a: int, name: str, index: str, node: str) -> str:
-        c, w = self.context, self.writer
+        if is_chain(self.context.shapes.parents):
+            self.writer.comment("in a chain the ancestors of a node are all nodes before it")
+        inside = self.context.block("inside", b)
+        return self.writer.let(name, self.word_of(node, inside, b, index))
+
+    def word_of(self, node: str, inside: str, b: int, index: str) -> str:
+        """Ancestor word `index` of some nodes of block `b`, `inside` a request or not."""
+        c = self.context
         if is_chain(c.shapes.parents):
             same = self.word_index(b) == index
             bits = f"(2 << ({node} & 63).to(tl.int64)) - 1" if same else f"{node}.to(tl.int64) | -1"
-            w.comment("in a chain the ancestors of a node are all nodes before it")
-            return w.let(name, f"tl.where({c.block('inside', b)}, {bits}, 0)")
+            return f"tl.where({inside}, {bits}, 0)"
         words = c.shapes.words
         where = f"first * {words} + {bracket(index)} + {node} * {words}"
-        at = f"{w.arg('ancestors', '*i64')} + {where if words > 1 else f'first + {node}'}"
-        return w.let(name, f"tl.load({at}, mask={c.block('inside', b)}, other=0)")
+        at = f"{self.writer.arg('ancestors', '*i64')} + "
+        at += where if words > 1 else f"first + {node}"
+        return f"tl.load({at}, mask={inside}, other=0)"
 
     def bad_nodes(self, b: int, a: int) -> list[str]:
         """Variables with the bits of nodes with a non-finite input, up to block `b`, in the word of
@@ -171,14 +178,15 @@ class Frame:
     def _bits(self, word: str, a: int, across: Broadcast, along: Broadcast) -> str:
         """Test the bits of the nodes of block `a` in a vector of ancestor words."""
         c = self.context
-        ancestor = along(c.block("node", a))
-        size, first = c.schedule.node_block, a * c.schedule.node_block
+        node, size = c.block("node", a), c.schedule.node_block
         if size <= 32 and not c.looped:
-            bits = across(self._half(word, first % 64 >= 32))
+            bits = across(self._half(word, a * size % 64 >= 32))
         else:
-            low, high = self._half(word, False), self._half(word, True)
-            bits = f"tl.where(({ancestor} & 32) == 0, {across(low)}, {across(high)})"
-        return f"(({bits} >> ({ancestor} & 31)) & 1) != 0"
+            # one broadcast of words: where they are known in another layout than that of the tile
+            # the compiler converts them, not the tests of all pairs
+            half = f"{along(f'{node} & 32')}.to(tl.int64)"
+            bits = f"({across(word)} >> {half}).to(tl.int32)"
+        return f"({bits} & {along(f'1 << ({node} & 31)')}) != 0"
 
 
 Broadcast = Callable[[str], str]

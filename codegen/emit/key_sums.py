@@ -39,6 +39,7 @@ from boleir.codegen.emit.key_vectors import (
     readers,
     written_bases,
 )
+from boleir.codegen.emit.path_matrix import path_matrix
 from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import is_finite
@@ -152,7 +153,7 @@ class SumTiles(StepTiles):
         not."""
         w, plan = self.writer, self.context.plan
         assert plan.key_log_decay is not None
-        w.let("path_mask", f"tl.where({self.on_path(0, 0)}, 1.0, 0.0).to(tl.float16)")
+        path_matrix(self, "path_mask", "float16")
         self._find_rate(split_scale(plan.key_log_decay)[0])
         sized = ["gates_size"] if is_sized(plan) else []
         self.own = self.own_names()

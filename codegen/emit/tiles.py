@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boleir.codegen.emit.context import LARGEST, LOG2_E, LOWEST, place, plane_of
+from boleir.codegen.emit.path_matrix import path_matrix
 from boleir.codegen.emit.text import arithmetic, conjunction, product
 from boleir.codegen.emit.vectors import Vectors
 from boleir.codegen.emit.writer import Writer
@@ -175,7 +176,7 @@ class Tiles(Vectors):
         What is not finite is left out, since it would spoil every row: `finite` notices it.
         """
         w = self.writer
-        w.let("on_path", f"tl.where({self.on_path(0, 0)}, 1.0, 0.0).to(tl.bfloat16)")
+        path_matrix(self, "on_path", "bfloat16")
         w.let("g_rest", f"tl.where(tl.abs(g) < {LARGEST}, g, 0.0)")
         w.let("g_eighths", eighths("g_rest"))
         w.let("g_rest", "g_rest - g_eighths")

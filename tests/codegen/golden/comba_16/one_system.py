@@ -122,7 +122,7 @@ def one_system(
     parent_decay = tl.exp2((c[:, None] - c[None, :] - g[:, None])) * beta_norm_k_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]),
         -rest_to[:, None] * parent_decay * gram_p_k, 0.0)
     scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)

@@ -91,7 +91,7 @@ def factors(cu_nodes, ancestors, q, q_stride, k1, k1_stride, k2, k2_stride, rows
     decay = tl.exp2(c[:, None] - c[None, :]) * rest_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g01 = tl.where(related & (node[:, None] > node[None, :]),
         -scaled_sigmoid_b1_norm_k1_to[:, None] * decay * norm_k2[None, :] * gram_k1_k2, 0.0)
     minus_g01_top = ((minus_g01.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)

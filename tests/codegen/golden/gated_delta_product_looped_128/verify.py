@@ -159,10 +159,8 @@ def verify(
             norm_k1_earlier_from = norm_k1_earlier * tl.exp2(-c_rest_earlier)
             decay_earlier = tl.exp2(c[None, :] - c_earlier[:, None]) * norm_k1_earlier_from[:, None]
             path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
-            path_earlier_lo = path_earlier.to(tl.int32)
-            path_earlier_hi = (path_earlier >> 32).to(tl.int32)
-            related_earlier = (((tl.where((node_earlier[:, None] & 32) == 0, path_earlier_lo[None, :],
-                path_earlier_hi[None, :]) >> (node_earlier[:, None] & 31)) & 1) != 0)
+            related_earlier = (((path_earlier[None, :] >> (node_earlier
+                & 32)[:, None].to(tl.int64)).to(tl.int32) & (1 << (node_earlier & 31))[:, None]) != 0)
             minus_g00_earlier = tl.where(related_earlier,
                 -scaled_sigmoid_b1_norm_k1_to[None, :] * decay_earlier * gram_k1_k1_earlier, 0.0)
             minus_g00_earlier_top = ((minus_g00_earlier.to(tl.int32, bitcast=True) + 0x8000)
@@ -276,10 +274,8 @@ def verify(
         gram_k1_k1 = tl.dot(k1_tile, tl.trans(k1_tile))
         norm_k1_from = norm_k1 * tl.exp2(-c_rest)
         decay = tl.exp2(c[None, :] - c[:, None]) * norm_k1_from[:, None]
-        path_lo = path.to(tl.int32)
-        path_hi = (path >> 32).to(tl.int32)
-        related = (((tl.where((node[:, None] & 32) == 0, path_lo[None, :],
-            path_hi[None, :]) >> (node[:, None] & 31)) & 1) != 0)
+        related = (((path[None, :] >> (node & 32)[:, None].to(tl.int64)).to(tl.int32)
+            & (1 << (node & 31))[:, None]) != 0)
         minus_g00 = tl.where(related & (node[None, :] > node[:, None]),
             -scaled_sigmoid_b1_norm_k1_to[None, :] * decay * gram_k1_k1, 0.0)
         gram_k1_k2 = tl.dot(k2_tile, tl.trans(k1_tile))

@@ -111,10 +111,8 @@ def one_system(
     beta_norm_k_from = beta_norm_k * tl.exp2(-c_rest)
     decay = tl.exp2(c[:, None] - c[None, :]) * beta_norm_k_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
-    path_lo = path.to(tl.int32)
-    path_hi = (path >> 32).to(tl.int32)
-    related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
-        path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+    related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+        & (1 << (node & 31))[None, :]) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -norm_k_to[:, None] * decay * gram_k_k, 0.0)
     scaled_norm_q_to = scaled_norm_q * tl.exp2(c_rest)
     gram_q_k = tl.dot(q_tile, tl.trans(k_tile))

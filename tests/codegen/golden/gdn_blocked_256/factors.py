@@ -66,10 +66,8 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
         norm_k_from = norm_k * tl.exp2(-c_rest)
         decay = tl.exp2(c[:, None] - c[None, :]) * norm_k_from[None, :]
         path = tl.where(finite, word & ~bad, 0)
-        path_lo = path.to(tl.int32)
-        path_hi = (path >> 32).to(tl.int32)
-        related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
-            path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+        related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+            & (1 << (node & 31))[None, :]) != 0)
         minus_g = tl.where(related & (node[:, None] > node[None, :]),
             -beta_norm_k_to[:, None] * decay * gram_k_k, 0.0)
         # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16
@@ -189,10 +187,8 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                 gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
                 decay_later = tl.exp2(c_later[:, None] - c[None, :]) * norm_k_from[None, :]
                 path_later = tl.where(finite_later, word_later & ~bad, 0)
-                path_later_lo = path_later.to(tl.int32)
-                path_later_hi = (path_later >> 32).to(tl.int32)
-                related_later = (((tl.where((node[None, :] & 32) == 0, path_later_lo[:, None],
-                    path_later_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+                related_later = (((path_later[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+                    & (1 << (node & 31))[None, :]) != 0)
                 readout_later = tl.where(related_later,
                     scaled_norm_q_later_to[:, None] * decay_later * gram_q_k_later, 0.0)
                 readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)

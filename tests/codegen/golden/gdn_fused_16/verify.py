@@ -76,7 +76,7 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixe
     decay = tl.exp2(c[None, :] - c[:, None]) * norm_k_from[:, None]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[None, :] >> (node[:, None] & 31)) & 1) != 0
+    related = (path_lo[None, :] & (1 << (node & 31))[:, None]) != 0
     minus_g = tl.where(related & (node[None, :] > node[:, None]),
         -beta_norm_k_to[None, :] * decay * gram_k_k, 0.0)
     minus_g_top = ((minus_g.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32, bitcast=True)

@@ -109,7 +109,7 @@ def factors(
         tl.load(q_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, scale[:, None] * walked_q_k, 0.0)
 
     # store the folded tiles, piece by piece

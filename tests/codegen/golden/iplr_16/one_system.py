@@ -56,7 +56,7 @@ def one_system(
     gram_a_b = tl.dot(a_tile, tl.trans(b_tile))
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_b, 0.0)
     gram_q_b = tl.dot(q_tile, tl.trans(b_tile))
     readout = tl.where(related, scale[:, None] * gram_q_b, 0.0)

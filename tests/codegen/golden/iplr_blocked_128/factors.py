@@ -67,10 +67,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
         # G (with a minus sign)
         gram_a_k = tl.dot(a_tile, tl.trans(k_tile))
         path = tl.where(finite, word & ~bad, 0)
-        path_lo = path.to(tl.int32)
-        path_hi = (path >> 32).to(tl.int32)
-        related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
-            path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+        related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+            & (1 << (node & 31))[None, :]) != 0)
         minus_seen = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_k, 0.0)
         minus_seen_top = ((minus_seen.to(tl.int32, bitcast=True) + 0x8000) & -0x10000).to(tl.float32,
             bitcast=True)
@@ -203,10 +201,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                     mask=inside_later[:, None], other=0.0)
                 gram_q_b_later = tl.dot(q_tile_later, tl.trans(b_tile))
                 path_later = tl.where(finite_later, word_later & ~bad, 0)
-                path_later_lo = path_later.to(tl.int32)
-                path_later_hi = (path_later >> 32).to(tl.int32)
-                related_later = (((tl.where((node[None, :] & 32) == 0, path_later_lo[:, None],
-                    path_later_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+                related_later = (((path_later[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+                    & (1 << (node & 31))[None, :]) != 0)
                 readout_later = tl.where(related_later, scale_later[:, None] * gram_q_b_later, 0.0)
                 readout_later_top = ((readout_later.to(tl.int32, bitcast=True) + 0x8000)
                     & -0x10000).to(tl.float32, bitcast=True)

@@ -62,10 +62,8 @@ def one_system(program, cu_nodes, signals, ancestors, products, capacity, rows, 
     # G (with a minus sign) and C
     beta_norm_k = beta * norm_k
     path = tl.where(finite, word & ~bad, 0)
-    path_lo = path.to(tl.int32)
-    path_hi = (path >> 32).to(tl.int32)
-    related = (((tl.where((node[None, :] & 32) == 0, path_lo[:, None],
-        path_hi[:, None]) >> (node[None, :] & 31)) & 1) != 0)
+    related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
+        & (1 << (node & 31))[None, :]) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]),
         -norm_k[:, None] * beta_norm_k[None, :] * walked_k_k, 0.0)
     readout = tl.where(related, scaled_norm_q[:, None] * beta_norm_k[None, :] * walked_q_k, 0.0)

@@ -147,10 +147,8 @@ def verify(
                 tl.load(k_k_rows + (node * COLUMNS)[None, :] + node_earlier[:, None], mask=inside[None, :],
                 other=0.0), 0.0)
             path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
-            path_earlier_lo = path_earlier.to(tl.int32)
-            path_earlier_hi = (path_earlier >> 32).to(tl.int32)
-            related_earlier = (((tl.where((node_earlier[:, None] & 32) == 0, path_earlier_lo[None, :],
-                path_earlier_hi[None, :]) >> (node_earlier[:, None] & 31)) & 1) != 0)
+            related_earlier = (((path_earlier[None, :] >> (node_earlier
+                & 32)[:, None].to(tl.int64)).to(tl.int32) & (1 << (node_earlier & 31))[:, None]) != 0)
             minus_g_earlier = tl.where(related_earlier,
                 -beta_norm_k[None, :] * norm_k_earlier[:, None] * walked_k_k_earlier, 0.0)
             minus_g_earlier_top = ((minus_g_earlier.to(tl.int32, bitcast=True) + 0x8000)
@@ -177,10 +175,8 @@ def verify(
         walked_k_k = tl.where(node[None, :] >= node[:, None],
             tl.load(k_k_rows + (node * COLUMNS)[None, :] + node[:, None], mask=inside[None, :], other=0.0),
             0.0)
-        path_lo = path.to(tl.int32)
-        path_hi = (path >> 32).to(tl.int32)
-        related = (((tl.where((node[:, None] & 32) == 0, path_lo[None, :],
-            path_hi[None, :]) >> (node[:, None] & 31)) & 1) != 0)
+        related = (((path[None, :] >> (node & 32)[:, None].to(tl.int64)).to(tl.int32)
+            & (1 << (node & 31))[:, None]) != 0)
         minus_g = tl.where(related & (node[None, :] > node[:, None]),
             -beta_norm_k[None, :] * norm_k[:, None] * walked_k_k, 0.0)
         # (I+G)^-1, rough: I + Z, Z <- -G - Z G in bfloat16

@@ -37,7 +37,7 @@ def one_system(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, cap
     gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, scale[:, None] * gram_q_k, 0.0)
 
     # store the folded tiles, piece by piece

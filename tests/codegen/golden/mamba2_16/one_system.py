@@ -112,7 +112,7 @@ def one_system(
     decay = tl.exp2(c[:, None] - c[None, :]) * rest_from[None, :]
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, rest_to[:, None] * decay * gram_C_B, 0.0)
 
     # store the folded tiles, piece by piece

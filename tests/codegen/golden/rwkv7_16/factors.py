@@ -175,7 +175,7 @@ def factors(
         tl.load(k_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[:, None] >> (node[None, :] & 31)) & 1) != 0
+    related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -rsqrt_k[:, None] * walked_k_k, 0.0)
     walked_r_k = tl.where(node[:, None] >= node[None, :],
         tl.load(r_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
