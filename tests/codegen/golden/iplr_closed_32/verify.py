@@ -87,7 +87,7 @@ def verify(
     gram_a_k = tl.dot(k_tile, tl.trans(a_tile))
     path = tl.where(finite, word & ~bad, 0)
     path_lo = path.to(tl.int32)
-    related = ((path_lo[None, :] >> (node[:, None] & 31)) & 1) != 0
+    related = (path_lo[None, :] & (1 << (node & 31))[:, None]) != 0
     minus_seen = tl.where(related & (node[None, :] > node[:, None]), -scale[None, :] * gram_a_k, 0.0)
     v_f32 = v_tile.to(tl.float32)
     v_finite = tl.where(tl.abs(v_f32) < 3.0e38, v_f32, 0.0)
