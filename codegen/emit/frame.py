@@ -132,13 +132,18 @@ class Frame:
         return [self.context.block("bad", x) for x in range(b + 1) if self.word_index(x) == index]
 
     def path(self, b: int, a: int) -> str:
-        """Like `ancestors`, without the nodes that have a non-finite input (after `scalars`)."""
+        """Like `ancestors`, without the nodes that have a non-finite input (after `scalars`).
+
+        A node's own test is a bit of the block's word: all bits are known to all threads, so that
+        masks are computed where they are used. The vector of tests is known where the inputs are.
+        """
         key = ("path", b, self.word_index(a))
         if key not in self.memo:
             raw, bad = self.ancestors(b, a), self.bad_nodes(b, a)
             keep = f"{raw} & ~{bracket(' | '.join(bad))}" if bad else raw
-            name, finite = raw.replace("word", "path", 1), self.context.block("finite", b)
-            self.memo[key] = self.writer.let(name, f"tl.where({finite}, {keep}, 0)")
+            name, bit = raw.replace("word", "path", 1), f"({self.context.block('node', b)} & 63)"
+            own = f"({self.context.block('bad', b)} & (1 << {bit}.to(tl.int64))) != 0"
+            self.memo[key] = self.writer.let(name, f"tl.where({own}, 0, {keep})")
         return self.memo[key]
 
     def _half(self, word: str, high: bool) -> str:

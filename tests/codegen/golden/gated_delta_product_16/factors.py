@@ -89,7 +89,7 @@ def factors(cu_nodes, ancestors, q, q_stride, k1, k1_stride, k2, k2_stride, rows
     scaled_sigmoid_b1_norm_k1_to = scaled_sigmoid_b1_norm_k1 * tl.exp2(c_rest)
     rest_from = tl.exp2(-c_rest)
     decay = tl.exp2(c[:, None] - c[None, :]) * rest_from[None, :]
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g01 = tl.where(related & (node[:, None] > node[None, :]),

@@ -115,7 +115,7 @@ def verify(
         word = tl.load(ancestors + first * 2 + word_index + node * 2, mask=inside, other=0)
         bad_nodes = tl.where(word_index == 1, bad_w1, bad_w0)
         lost = word & bad_nodes
-        path = tl.where(finite, word & ~bad_nodes, 0)
+        path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad_nodes)
 
         # what earlier blocks contribute
         for earlier in range(0, block):
@@ -158,7 +158,8 @@ def verify(
             gram_k1_k1_earlier = tl.dot(k1_tile_earlier, tl.trans(k1_tile))
             norm_k1_earlier_from = norm_k1_earlier * tl.exp2(-c_rest_earlier)
             decay_earlier = tl.exp2(c[None, :] - c_earlier[:, None]) * norm_k1_earlier_from[:, None]
-            path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
+            path_earlier = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0,
+                word_earlier & ~bad_nodes_earlier)
             related_earlier = (((path_earlier[None, :] >> (node_earlier
                 & 32)[:, None].to(tl.int64)).to(tl.int32) & (1 << (node_earlier & 31))[:, None]) != 0)
             minus_g00_earlier = tl.where(related_earlier,

@@ -110,7 +110,7 @@ def one_system(
     beta_norm_k = beta * norm_k
     beta_norm_k_from = beta_norm_k * tl.exp2(-c_rest)
     decay = tl.exp2(c[:, None] - c[None, :]) * beta_norm_k_from[None, :]
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -norm_k_to[:, None] * decay * gram_k_k, 0.0)

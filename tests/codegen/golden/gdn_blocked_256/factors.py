@@ -65,7 +65,7 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
         gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
         norm_k_from = norm_k * tl.exp2(-c_rest)
         decay = tl.exp2(c[:, None] - c[None, :]) * norm_k_from[None, :]
-        path = tl.where(finite, word & ~bad, 0)
+        path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
         related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
             & (1 << (node & 31))[None, :]) != 0)
         minus_g = tl.where(related & (node[:, None] > node[None, :]),
@@ -186,7 +186,8 @@ def factors(cu_nodes, ancestors, passing, mixed, rows, capacity, folded):
                     mask=inside_later[:, None] & (key < D_K)[None, :], other=0.0)
                 gram_q_k_later = tl.dot(q_tile_later, tl.trans(k_tile))
                 decay_later = tl.exp2(c_later[:, None] - c[None, :]) * norm_k_from[None, :]
-                path_later = tl.where(finite_later, word_later & ~bad, 0)
+                path_later = tl.where((bad_later & (1 << (node_later & 63).to(tl.int64))) != 0, 0,
+                    word_later & ~bad)
                 related_later = (((path_later[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
                     & (1 << (node & 31))[None, :]) != 0)
                 readout_later = tl.where(related_later,

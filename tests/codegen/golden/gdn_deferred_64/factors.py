@@ -57,7 +57,7 @@ def factors(cu_nodes, ancestors, rows, capacity, passing, mixed, folded):
     beta_norm_k = beta * norm_k
     beta_norm_k_from = beta_norm_k * tl.exp2(-c_rest)
     decay = tl.exp2(c[:, None] - c[None, :]) * beta_norm_k_from[None, :]
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
         & (1 << (node & 31))[None, :]) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -norm_k_to[:, None] * decay * gram_k_k, 0.0)

@@ -74,7 +74,7 @@ def verify(cu_nodes, slots, state, state_stride, ancestors, rows, capacity, mixe
     gram_k_k = tl.dot(k_tile, tl.trans(k_tile))
     norm_k_from = norm_k * tl.exp2(-c_rest)
     decay = tl.exp2(c[None, :] - c[:, None]) * norm_k_from[:, None]
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[None, :] & (1 << (node & 31))[:, None]) != 0
     minus_g = tl.where(related & (node[None, :] > node[:, None]),

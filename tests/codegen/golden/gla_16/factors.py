@@ -107,7 +107,7 @@ def factors(
     # pure writes: N - F M
     walked_q_k = tl.where(node[:, None] >= node[None, :],
         tl.load(q_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, scale[:, None] * walked_q_k, 0.0)

@@ -66,7 +66,7 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
 
         # G (with a minus sign)
         gram_a_k = tl.dot(a_tile, tl.trans(k_tile))
-        path = tl.where(finite, word & ~bad, 0)
+        path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
         related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
             & (1 << (node & 31))[None, :]) != 0)
         minus_seen = tl.where(related & (node[:, None] > node[None, :]), -scale_2[:, None] * gram_a_k, 0.0)
@@ -200,7 +200,8 @@ def factors(cu_nodes, ancestors, q, q_stride, k, k_stride, a, a_stride, b, b_str
                 q_tile_later = tl.load(q_rows + (node_later * q_step)[:, None] + key[None, :],
                     mask=inside_later[:, None], other=0.0)
                 gram_q_b_later = tl.dot(q_tile_later, tl.trans(b_tile))
-                path_later = tl.where(finite_later, word_later & ~bad, 0)
+                path_later = tl.where((bad_later & (1 << (node_later & 63).to(tl.int64))) != 0, 0,
+                    word_later & ~bad)
                 related_later = (((path_later[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
                     & (1 << (node & 31))[None, :]) != 0)
                 readout_later = tl.where(related_later, scale_later[:, None] * gram_q_b_later, 0.0)

@@ -61,7 +61,7 @@ def one_system(program, cu_nodes, signals, ancestors, products, capacity, rows, 
 
     # G (with a minus sign) and C
     beta_norm_k = beta * norm_k
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     related = (((path[:, None] >> (node & 32)[None, :].to(tl.int64)).to(tl.int32)
         & (1 << (node & 31))[None, :]) != 0)
     minus_g = tl.where(related & (node[:, None] > node[None, :]),

@@ -124,7 +124,7 @@ def verify(
         word = tl.load(ancestors + first * 2 + word_index + node * 2, mask=inside, other=0)
         bad_nodes = tl.where(word_index == 1, bad_w1, bad_w0)
         lost = word & bad_nodes
-        path = tl.where(finite, word & ~bad_nodes, 0)
+        path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad_nodes)
 
         # what earlier blocks contribute
         for earlier in range(0, block):
@@ -146,7 +146,8 @@ def verify(
             walked_k_k_earlier = tl.where(node[None, :] >= node_earlier[:, None],
                 tl.load(k_k_rows + (node * COLUMNS)[None, :] + node_earlier[:, None], mask=inside[None, :],
                 other=0.0), 0.0)
-            path_earlier = tl.where(finite, word_earlier & ~bad_nodes_earlier, 0)
+            path_earlier = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0,
+                word_earlier & ~bad_nodes_earlier)
             related_earlier = (((path_earlier[None, :] >> (node_earlier
                 & 32)[:, None].to(tl.int64)).to(tl.int32) & (1 << (node_earlier & 31))[:, None]) != 0)
             minus_g_earlier = tl.where(related_earlier,

@@ -35,7 +35,7 @@ def one_system(program, cu_nodes, ancestors, q, q_stride, k, k_stride, rows, cap
 
     # pure writes: N - F M
     gram_q_k = tl.dot(q_tile, tl.trans(k_tile))
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, scale[:, None] * gram_q_k, 0.0)

@@ -110,7 +110,7 @@ def one_system(
     gram_C_B = tl.dot(C_tile, tl.trans(B_tile))
     rest_from = tl.exp2(-c_rest)
     decay = tl.exp2(c[:, None] - c[None, :]) * rest_from[None, :]
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     write_readout = tl.where(related, rest_to[:, None] * decay * gram_C_B, 0.0)

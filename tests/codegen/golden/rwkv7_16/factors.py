@@ -173,7 +173,7 @@ def factors(
     # G (with a minus sign) and C
     walked_k_k = tl.where(node[:, None] >= node[None, :],
         tl.load(k_k_rows + (node * COLUMNS)[:, None] + node[None, :], mask=inside[:, None], other=0.0), 0.0)
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[:, None] & (1 << (node & 31))[None, :]) != 0
     minus_g = tl.where(related & (node[:, None] > node[None, :]), -rsqrt_k[:, None] * walked_k_k, 0.0)
