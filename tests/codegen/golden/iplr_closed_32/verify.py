@@ -85,7 +85,7 @@ def verify(
 
     # pure writes of the block's own nodes
     gram_a_k = tl.dot(k_tile, tl.trans(a_tile))
-    path = tl.where(finite, word & ~bad, 0)
+    path = tl.where((bad & (1 << (node & 63).to(tl.int64))) != 0, 0, word & ~bad)
     path_lo = path.to(tl.int32)
     related = (path_lo[None, :] & (1 << (node & 31))[:, None]) != 0
     minus_seen = tl.where(related & (node[None, :] > node[:, None]), -scale[None, :] * gram_a_k, 0.0)
