@@ -36,9 +36,6 @@ CONVOLVED = 128
 two vectors: sixteen of them share a multiprocessor then. Left alone, ptxas takes more for the
 windows."""
 
-CLOSED_REGISTERS = 128
-"""The same where sixteen tokens are taken at once."""
-
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
@@ -55,7 +52,7 @@ def _emit_closed(context: Context) -> EmittedKernel:
     """The same by the closed form."""
     w, tile = Writer((*context.reserved, *CLOSED_LOCALS)), ClosedTile(context)
     _programs(context, w, tile.programs, Closed(context, w, tile).emit)
-    return _kernel(context, w, tile, CLOSED_REGISTERS)
+    return _kernel(context, w, tile, tile.registers)
 
 
 def _kernel(context: Context, w: Writer, tile: Tile | ClosedTile, registers: int) -> EmittedKernel:

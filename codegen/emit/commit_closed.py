@@ -12,7 +12,7 @@ the state at the track node is that of a path which ends there.
 from __future__ import annotations
 
 from boleir.codegen.emit.commit_closed_tiles import BLOCK, TOGETHER, ClosedTile, PathTiles
-from boleir.codegen.emit.commit_path import emit_nodes, most_steps
+from boleir.codegen.emit.commit_path import emit_nodes, emit_nodes_at_once, most_steps
 from boleir.codegen.emit.commit_table import pointer
 from boleir.codegen.emit.context import Context, place, unknown_place
 from boleir.codegen.emit.precision import Pieces, Precision
@@ -53,7 +53,8 @@ class Closed:
         """The whole program."""
         w, several = self.writer, self.tile.blocks > 1
         self._placed()
-        emit_nodes(self.context, w)
+        emit = emit_nodes if self.context.shapes.words > 1 else emit_nodes_at_once
+        emit(self.context, w)
         if not several:
             w.let("place", "steps")
             w.let("node", "nodes")

@@ -27,6 +27,10 @@ KEYS = 32
 """Key channels of a piece: pieces of the state for products are in registers for one at a time."""
 PER_WARP = 2048
 """Elements of the state per warp, as in the walk."""
+MOST_ROWS = 32
+"""Most value channels of a program: their unknowns take registers, too."""
+REGISTERS = (128, 168)
+"""Registers per thread of sixteen and of twelve programs of one warp on a multiprocessor."""
 TOGETHER = 8
 """Neighbouring key channels: four lanes have two each, as tensor cores want them."""
 
@@ -51,7 +55,7 @@ class ClosedTile:
     def rows(self) -> int:
         """Value channels per program."""
         shapes = self.context.shapes
-        return max(BLOCK, min(padded(shapes.d_v), PER_WARP // padded(shapes.d_k)))
+        return max(BLOCK, min(MOST_ROWS, padded(shapes.d_v), PER_WARP // padded(shapes.d_k)))
 
     @property
     def per_head(self) -> int:
@@ -62,6 +66,16 @@ class ClosedTile:
     def programs(self) -> int:
         """State programs per request and layer."""
         return self.per_head * self.context.shapes.value_heads
+
+    @property
+    def registers(self) -> int:
+        """Most registers per thread: few, so that sixteen programs share a multiprocessor, unless
+        there is more than one key vector or more than sixteen rows to keep."""
+        plan = self.context.plan
+        used = [x for pair in plan.writing for x in (pair.erase, pair.write)]
+        used += [write.key for write in plan.writes]
+        crowded = self.rows > BLOCK or len({x.base.key for x in used}) > 1
+        return REGISTERS[crowded]
 
     @property
     def blocks(self) -> int:

@@ -24,11 +24,31 @@ def chains(cases: list[dict[str, Any]]) -> list[dict[str, float]]:
     return [_chain(**case) for case in cases]
 
 
-def _made(name: str, shape: list[int], nodes: int, **options: Any) -> Harness:
+def scattered(sizes: list[list[int]]) -> list[dict[str, float]]:
+    """The same for paths whose nodes are spread over trees of so many nodes and so deep."""
+    install()
+    return [_scattered(*size) for size in sizes]
+
+
+def _scattered(nodes: int, depth: int) -> dict[str, float]:
+    made = _made("gated_delta_rule", [1, 1, 16, 16], nodes, depth)
+    if depth == nodes - 1:
+        trees = [shapes.chain(nodes), shapes.chain(1)]
+    else:
+        trees = [shapes.random(nodes, seed=seed, max_depth=depth) for seed in (1, 2)]
+    batch = made.batch(trees, SLOTS, cases=[Case(log_decay=-0.03)] * 2)
+    ends = [len(tree) - 1 for tree in trees]
+    return _committed(made, batch, ends, trees[0][-1])
+
+
+def _made(
+    name: str, shape: list[int], nodes: int, depth: int | None = None, **options: Any
+) -> Harness:
     given = boleir.parse(GATED) if name == "gated" else name
     options = {"dtype": "bfloat16", "out_dtype": "float32"} | options
+    deepest = nodes - 1 if depth is None else depth
     return Harness(
-        given, Shape(*shape), max_nodes=nodes, max_depth=nodes - 1, schedule=BASE, **options
+        given, Shape(*shape), max_nodes=nodes, max_depth=deepest, schedule=BASE, **options
     )
 
 

@@ -86,6 +86,14 @@ def test_what_lies_behind_the_track_node_may_be_anything(
             assert report["lost"] and report["tracked"] <= LIMIT, report
 
 
+def test_paths_are_found_in_trees_of_every_size(run_interpreted: Callable[..., Any]) -> None:
+    """One half word and both, all bits of them, and several words, which are searched in a loop."""
+    sizes = [[32, 9], [33, 9], [64, 20], [64, 63], [70, 9]]
+    for size, report in zip(sizes, run_interpreted(f"{CHILD}:scattered", sizes=sizes), strict=True):
+        assert report["state"] <= LIMIT, (size, report)
+        assert report["tracked"] <= LIMIT, (size, report)
+
+
 @pytest.mark.parametrize(
     ("name", "d_k", "reason"),
     [

@@ -30,14 +30,34 @@ def commit(
         # [rows, key groups, keys of a group]: lanes lie as products have them
         cell = tl.max_contiguous((head * D_V + value)[:, None, None] * D_K + channel[None, :, :], (1, 1, 2))
         steps = tl.arange(0, 32)
-        nodes = tl.zeros([32], tl.int32)
-        for step in range(length):
-            # the lowest bit left is the next node: as a float, its exponent is its number
-            lowest_0 = (path_0 & -path_0).to(tl.float32)
-            here_0 = path_0 != 0
-            current = tl.where(here_0, (tl.abs(lowest_0).to(tl.int32, bitcast=True) >> 23) - 127, 0)
-            path_0 = tl.where(here_0, path_0 & (path_0 - 1), path_0)
-            nodes = tl.where(steps == step, current, nodes)
+        # the node of a step: the bit with as many bits of the path below it
+        below = steps
+        low_bits = path_0.to(tl.int32)
+        low_pairs = low_bits - ((low_bits >> 1) & 0x55555555)
+        low_fours = (low_pairs & 0x33333333) + ((low_pairs >> 2) & 0x33333333)
+        low_bytes = (low_fours + (low_fours >> 4)) & 0x0F0F0F0F
+        counted = (low_bytes + (low_bytes >> 8)) & 31
+        beyond = below >= counted
+        below = tl.where(beyond, below - counted, below)
+        bit = tl.where(beyond, 16, 0)
+        counted = (low_bytes >> bit) & 15
+        beyond = below >= counted
+        below = tl.where(beyond, below - counted, below)
+        bit = tl.where(beyond, bit + 8, bit)
+        counted = (low_fours >> bit) & 7
+        beyond = below >= counted
+        below = tl.where(beyond, below - counted, below)
+        bit = tl.where(beyond, bit + 4, bit)
+        counted = (low_pairs >> bit) & 3
+        beyond = below >= counted
+        below = tl.where(beyond, below - counted, below)
+        bit = tl.where(beyond, bit + 2, bit)
+        counted = (low_bits >> bit) & 1
+        beyond = below >= counted
+        below = tl.where(beyond, below - counted, below)
+        bit = tl.where(beyond, bit + 1, bit)
+        # gathered: else all lanes that need an entry would find it again
+        nodes = tl.gather(tl.where(steps < length, bit, 0), steps, 0)
         track_step = tl.max(tl.where((nodes == track_node) & (steps < length) & (track_slot >= 0), steps, -1))
         state_at = tl.multiple_of(tl.load(table + layer * 6 + 0).to(tl.pointer_type(tl.float32)), 16)
         state_c0 = tl.reshape(tl.load(state_at + slot.to(tl.int64) * state_stride + cell,
