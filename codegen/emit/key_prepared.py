@@ -60,6 +60,8 @@ def emit_prepared_sums(context: Context, *, pdl: bool) -> EmittedKernel:
 class PreparedSums(SumTiles):
     """Tiles of such a program, which nothing has been prepared for."""
 
+    watches_together = False
+
     def __init__(self, context: Context, writer: Writer) -> None:
         super().__init__(context, writer)
         self.rows_ready = False
@@ -74,7 +76,8 @@ class PreparedSums(SumTiles):
         self.begin_totals(0)
         sized = self.begin_sums()
         with self.steps(SUMS, self.sums_width):
-            self.load_keys(SUMS)
+            self.load_keys(SUMS, self.vectors())
+            self.reduce(SUMS)
             self.sums(SUMS)
             self.leave_sums()
         self.forget_ancestors()

@@ -43,24 +43,33 @@ class Products:
         """Readers times the decays of their paths, written vectors divided by them, their products;
         from `c`, and `c_above` without the node itself."""
         t, w, write = self.tiles, self.tiles.writer, {}
-        t.load_keys(STEP)  # all of them before the first product, which they would wait for
         w.let("shrunk", "tl.exp2(-c)")
         for base in t.written:
             tile = w.temp(f"{t.key(base, 0, STEP)} * shrunk", f"{leaf(base)}_shrunk")
-            write[base] = t.precision.thirds(w, tile).transposed()
+            write[base] = self._pieces(tile)[0].transposed()
         for reader, tile in t.decayed(STEP):
             self._read(reader, tile, write)
 
     def _read(self, reader: Reader, tile: str, write: dict[Expr, Pieces]) -> None:
         """A reader times the decays of its path: left for the value tiles, multiplied with what is
-        written. Three pieces of both: two would cost the digits that products of stored vectors
-        have where the products of many channels nearly cancel."""
+        written."""
         t, w = self.tiles, self.tiles.writer
-        pieces, halves = t.precision.thirds_and_halves(w, tile)
+        pieces, halves = self._pieces(tile)
         store_vector(t, reader, STEP, halves)
         for base, right in write.items():
             name = self.grams[reader, base]
             t.precision.dot(w, name, pieces, right, name)
+
+    def _pieces(self, tile: str) -> tuple[Pieces, Pieces]:
+        """The pieces of a vector in products, and those that value tiles take. Three pieces where a
+        system is solved, which may enlarge errors: two would cost the digits that products of
+        stored vectors have where the products of many channels nearly cancel. Without a solve no
+        product is better than what is read from the state, in two pieces."""
+        t = self.tiles
+        if t.context.plan.pairs:
+            return t.precision.thirds_and_halves(t.writer, tile)
+        halves = t.precision.pieces(t.writer, tile)
+        return halves, halves
 
     def insert_own(self) -> None:
         """Put the products of a node's own vectors onto the diagonals."""

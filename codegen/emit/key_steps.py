@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.emit.key_walks import PathTiles
 from boleir.codegen.schedule import padded
 from boleir.ir import Kind
@@ -17,9 +18,13 @@ STEP, SUMS = -2, -3
 """Numbers of the key chunks of a step that multiplies vectors, and of one that sums up
 log-decays."""
 STEP_ENTRIES = 16
-"""Entries of a key tile that a thread holds during a step."""
+"""Entries of a key tile that a thread holds during a step: twice as many, where there is but one
+vector of a kind."""
+STEPS_AHEAD = 2
+"""Steps whose loads are on their way before the first begins."""
 GROUP_COLUMNS = 64
-"""Channels of a sum by warp groups: products with fewer columns are compiled wrongly for sm_90."""
+"""Channels of a sum that each warp group takes: products with fewer columns are compiled wrongly
+for sm_90."""
 
 
 class StepTiles(PathTiles):
@@ -29,15 +34,18 @@ class StepTiles(PathTiles):
     def step_width(self) -> int:
         """Key channels that vectors take at a time: few, since several tiles live through it."""
         schedule, d_k = self.context.schedule, padded(self.context.shapes.d_k)
-        per_warp = 32 * STEP_ENTRIES // schedule.node_block
+        plan = self.context.plan
+        alone = len(readers(plan)) == 1 and len(written_bases(plan)) == 1
+        entries = STEP_ENTRIES * (2 if alone and schedule.factor_warps <= 4 else 1)
+        per_warp = 32 * entries // schedule.node_block
         return min(d_k, max(16, per_warp * schedule.factor_warps))
 
     @property
     def sums_width(self) -> int:
         """Key channels that are summed up at a time."""
         schedule, d_k = self.context.schedule, padded(self.context.shapes.d_k)
-        groups = schedule.factor_warps >= 4 and schedule.node_block >= 64
-        return min(d_k, max(GROUP_COLUMNS, self.step_width)) if groups else self.step_width
+        groups = schedule.factor_warps // 4 if schedule.node_block >= 64 else 0
+        return min(d_k, max(GROUP_COLUMNS * groups, self.step_width))
 
     @property
     def together(self) -> bool:
@@ -77,7 +85,8 @@ class StepTiles(PathTiles):
             w.let(self.key_name(chunk), channels)
             yield
             return
-        with w.block(f"for step in range(0, {count}):"):
+        stages = 1 + min(count, STEPS_AHEAD)
+        with w.block(f"for step in tl.range(0, {count}, num_stages={stages}):"):
             w.let(self.key_name(chunk), f"step * {width} + {channels}")
             yield
 

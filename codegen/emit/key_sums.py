@@ -45,6 +45,7 @@ from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf, stem
+from boleir.codegen.plan import Scalar
 from boleir.codegen.rewrite import (
     constant_value,
     head_factors,
@@ -86,6 +87,8 @@ class SumTiles(StepTiles):
         """By what to multiply the rest of a log-decay, in base 2; text."""
         self.totals: dict[Expr, str] = {}
         """Names of sums over all key channels that steps add up, for row scalars."""
+        self.watched: tuple[Expr, ...] = ()
+        """Vectors that no row scalar tells about: their squares are added up in one `size`."""
         self.own: dict[tuple[Reader, Expr], str] = {}
         """Names of the products of queries with vectors that the same node writes: no decays lie
         between them, so that they need no pieces; where all else has decayed, they alone are
@@ -95,7 +98,11 @@ class SumTiles(StepTiles):
         """Tests of whether the sums or the vectors of a node leave their bounds."""
         tests = [f"(reach > {REACH})", *([f"(entry > {LARGEST_ENTRY})"] if self.bounded() else [])]
         squares = [self.totals.get(square(x)) for x in multiplied(self.context.plan)]
+        squares += ["size"] if self.watched else []
         return [*tests, *(f"({name} > {LARGEST_SQUARE})" for name in squares if name)]
+
+    watches_together = True
+    """Whether squares that exist to be watched are added up together: nobody stores them."""
 
     # -- decays and what they stand in ------------------------------------------------------------
 
@@ -103,7 +110,8 @@ class SumTiles(StepTiles):
         """The same, decays first: other row scalars are not needed before their work is done."""
         self.inner_scalars(b)
         sizes = self.decay_rows(b)
-        tests = [is_finite(x, self.row_scalar(x, b)) for x in self.context.scalars_needed]
+        needed = [x for x in self.context.scalars_needed if not self.is_watched(x)]
+        tests = [is_finite(x, self.row_scalar(x, b)) for x in needed]
         tests += [f"tl.abs({name}) < {LARGEST}" for name in sizes]
         return conjunction(*(tests or ["node >= 0"]))
 
@@ -134,17 +142,20 @@ class SumTiles(StepTiles):
         if self.together:
             self.products.begin()
             with self.steps(STEP, self.step_width):
+                self.load_keys(STEP, self.vectors())
+                self.reduce(STEP)
                 self.sums(STEP)
                 if False in self.times:
                     w.let("c_above", "c - g")
                 self.products.step()
         else:
             with self.steps(SUMS, self.sums_width):
+                self.load_keys(SUMS, decay_vectors(self.context.plan))
                 self.sums(SUMS)
                 self.leave_sums()
             w.comment("sums that other threads have stored are read below")
             w.line("tl.debug_barrier()")
-            self.multiply()
+            self.multiply(reduce=True)
         self.forget_ancestors()
         return rows
 
@@ -158,9 +169,10 @@ class SumTiles(StepTiles):
         sized = ["gates_size"] if is_sized(plan) else []
         self.own = self.own_names()
         entry = ["entry"] if self.bounded() else []
-        for name in ("reach", *entry, *sized, *self.own.values()):
+        size = ["size"] if self.watched else []
+        for name in ("reach", *entry, *size, *sized, *self.own.values()):
             w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
-        return sized
+        return [*sized, *size]
 
     def _find_rate(self, factors: list[Expr]) -> None:
         """`rate`, from the factors that a log-decay has in common for all channels."""
@@ -171,9 +183,10 @@ class SumTiles(StepTiles):
             rate = self.writer.let("rate", product(rate, *scalars)) + "[:, None]"
         self.rate = rate
 
-    def load_keys(self, chunk: int) -> None:
-        """Issue the loads of the vectors that stand in products."""
-        for item in walk(*multiplied(self.context.plan)):
+    def load_keys(self, chunk: int, vectors: tuple[Expr, ...]) -> None:
+        """Issue the loads of what vectors are computed from, all of them before any is used: what
+        threads exchange stands behind a barrier, over which no load is moved."""
+        for item in walk(*vectors):
             if isinstance(item, Input) and item.kind is Kind.KEY and item.per is Per.TOKEN:
                 self.raw_key(item, 0, chunk)
 
@@ -187,13 +200,16 @@ class SumTiles(StepTiles):
                     stem = f"{leaf(reader[0])}_decayed{'' if after else '_above'}"
                     yield reader, w.temp(f"{self.key(reader[0], 0, chunk)} * grown", stem)
 
-    def multiply(self) -> None:
-        """Products of all nodes from sums that wait in memory."""
+    def multiply(self, *, reduce: bool = False) -> None:
+        """Products of all nodes from sums that wait in memory, and what takes no decays."""
         self.products.begin()
         self.writer.comment("no request is less than empty, but compilers do not know")
         self.writer.let("zero", "tl.where(count >= 0, 0.0, 1.0)")
         with self.steps(STEP, self.step_width):
             self.load_sums()
+            self.load_keys(STEP, multiplied(self.context.plan))
+            if reduce:
+                self.reduce(STEP)
             self.products.step()
 
     def forget_ancestors(self) -> None:
@@ -210,12 +226,9 @@ class SumTiles(StepTiles):
 
     def sums(self, chunk: int) -> None:
         """c + ANCHOR, c summed in eighths and what they leave; how far each node goes beyond the
-        bounds, and what takes no decays."""
+        bounds."""
         w, plan = self.writer, self.context.plan
         assert plan.key_log_decay is not None
-        self._add_totals(chunk)
-        self._own_products(chunk)
-        self._largest(chunk)
         w.origin("log-decay g", place(plan.key_decay, plan.form.decay))
         _, base = split_scale(plan.key_log_decay)
         tile = self.rows_for_nodes(base, self.key(base, 0, chunk), self.key_mask(0, chunk))
@@ -233,24 +246,49 @@ class SumTiles(StepTiles):
         w.let("c_rest", "tl.dot(path_mask, g_rest_lo)")
         w.let("c_rest", "tl.dot(path_mask, g_rest_hi, c_rest)")
         w.comment(f"2^{ANCHOR} keeps products with decays and their inverses from overflowing")
-        w.let("c", f"(c_eighths + {ANCHOR}.0) + c_rest")
-        w.let("reach", "tl.maximum(reach, tl.max(tl.abs(c), axis=1))")
+        w.let(self.sum_name, f"(c_eighths + {ANCHOR}.0) + c_rest")
+        w.let("reach", f"tl.maximum(reach, tl.max(tl.abs({self.sum_name}), axis=1))")
+
+    @property
+    def sum_name(self) -> str:
+        """Name of a step's sums: steps that multiply, of another width, have a `c` of their own."""
+        return "c" if self.together else "c_sums"
+
+    def reduce(self, chunk: int) -> None:
+        """What sums over a step's channels take no decays: totals, products of a node's own
+        vectors, largest entries."""
+        self._add_totals(chunk)
+        self._own_products(chunk)
+        self._largest(chunk)
 
     def bounded(self) -> tuple[Expr, ...]:
         """Vectors whose largest entry has to be looked for: those whose squares nobody adds up."""
-        return tuple(x for x in multiplied(self.context.plan) if square(x) not in self.totals)
+        known = {*self.totals, *(square(x) for x in self.watched)}
+        return tuple(x for x in multiplied(self.context.plan) if square(x) not in known)
 
     def begin_totals(self, b: int) -> None:
         """Sums over key channels that row scalars still need: steps load these vectors anyway."""
         w = self.writer
         later = [x for x in self.context.plan.scalars if ("scalar", x.expr.key, b) not in self.memo]
+        if self.watches_together:
+            guards = [x.expr for x in later if x.watches is Kind.KEY]
+            self.watched = tuple(x.left for x in guards if isinstance(x, Dot))
+            later = [x for x in later if not self.is_watched(x)]
         for total in (x for scalar in later for x in key_sums_of(scalar.expr)):
             if total not in self.totals:
                 name = w.fresh(stem(total))
                 self.totals[total] = w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
                 self.memo["head", total.key, b] = name
 
+    def is_watched(self, scalar: Scalar) -> bool:
+        """Whether a row scalar is a square that is added up with others."""
+        return any(scalar.expr.key == square(x).key for x in self.watched)
+
     def _add_totals(self, chunk: int) -> None:
+        if self.watched:
+            tiles = (self.key(x, 0, chunk) for x in self.watched)
+            some = " + ".join(f"{tile} * {tile}" for tile in tiles)
+            self.writer.let("size", f"size + tl.sum({some}, axis=1)")
         for total, name in self.totals.items():
             factors = total.children if isinstance(total, Dot) else (total.children[0],)
             some = " * ".join(self.key(x, 0, chunk) for x in factors)
@@ -283,20 +321,21 @@ class SumTiles(StepTiles):
 
     def leave_sums(self) -> None:
         """Store the sums of a step."""
-        for plane, tile in self._sum_planes().items():
+        for plane, tile in self._sum_planes(self.sum_name).items():
             at, mask = plane_tile(self, plane, SUMS, 0), plane_mask(self, SUMS, 0)
             self.writer.line(f"tl.store({at}, {tile}{mask})")
 
     def load_sums(self) -> None:
         """Load them for a step that multiplies, and add `zero`: what depends on loads and constants
         alone Triton would compute twice, in the layouts of loads and of products."""
-        for plane, tile in self._sum_planes().items():
+        for plane, tile in self._sum_planes("c").items():
             at, mask = plane_tile(self, plane, STEP, 0), plane_mask(self, STEP, 0)
             name = "c" if tile == "c" else "c_above"
             self.writer.let(name, f"tl.load({at}{mask}, other=0.0) + zero")
 
-    def _sum_planes(self) -> dict[Plane, str]:
-        """The sums along the paths, with and without the node itself, by the planes that hold them.
+    def _sum_planes(self, c: str) -> dict[Plane, str]:
+        """The sums along the paths, with and without the node itself, by the planes that hold them;
+        `c`: their name.
 
         Nodes that walk overwrite some of these for themselves, where nobody reads them then: who
         reads such a node walks, too. Their decays, which all others below read, come into a plane
@@ -306,4 +345,4 @@ class SumTiles(StepTiles):
         assert decay is not None
         above = next((reader for reader in self.readers if not reader[1]), None)
         sums: Plane = SUMMED if self.context.prepared_sums else decay
-        return {sums: "c", **({above: "c - g"} if above else {})}
+        return {sums: c, **({above: f"{c} - g"} if above else {})}

@@ -233,6 +233,7 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
         ("c_rest", "what the eighths leave: c + c_rest is the sum"),
         ("g", "log-decay of the node, in base 2"),
         ("norm_x", "1 / |x| of a vector x that is normalised"),
+        ("size", "sum of the squares of all vectors that no row scalar tells about"),
         ("guard_x", "sum of squares of a vector x, to notice entries that are not finite"),
         ("x_hi, x_lo", "bfloat16 parts of x"),
         ("x_earlier", "x of the node block that is taken in, not of the one being solved"),
