@@ -23,7 +23,8 @@ from math import prod
 from boleir.codegen.emit.context import LARGEST, LOG2_E, Context, place
 from boleir.codegen.emit.handover import place_folded
 from boleir.codegen.emit.key_products import Products
-from boleir.codegen.emit.key_steps import STEP, SUMS, StepTiles
+from boleir.codegen.emit.key_steps import STEP, SUMS
+from boleir.codegen.emit.key_totals import TotalTiles
 from boleir.codegen.emit.key_vectors import (
     SUMMED,
     Plane,
@@ -31,9 +32,7 @@ from boleir.codegen.emit.key_vectors import (
     by_logarithm,
     decay_vectors,
     is_sized,
-    key_sums_of,
     multiplied,
-    own_products,
     plane_mask,
     plane_tile,
     readers,
@@ -44,8 +43,7 @@ from boleir.codegen.emit.precision import Precision
 from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import Writer
-from boleir.codegen.naming import leaf, stem
-from boleir.codegen.plan import Scalar
+from boleir.codegen.naming import leaf
 from boleir.codegen.rewrite import (
     constant_value,
     head_factors,
@@ -53,7 +51,7 @@ from boleir.codegen.rewrite import (
     sign,
     split_scale,
 )
-from boleir.ir import Dot, Expr, Input, Kind, Per, walk
+from boleir.ir import Expr, Input, Kind, Per, walk
 
 ANCHOR, REACH = 52, "64.0"
 """c + ANCHOR stays within +-REACH: c between -116 and 12, rounded to 2^-19."""
@@ -68,12 +66,7 @@ GREATEST_GROWTH = "120.0"
 """Bound of a finite log-decay: sums of such decays over the channels are finite."""
 
 
-def square(vector: Expr) -> Expr:
-    """The sum of its squares."""
-    return Dot(Kind.HEAD, vector, vector)
-
-
-class SumTiles(StepTiles):
+class SumTiles(TotalTiles):
     """Tiles of the program of one head that multiplies vectors with the decays of their paths."""
 
     def __init__(self, context: Context, writer: Writer) -> None:
@@ -85,24 +78,11 @@ class SumTiles(StepTiles):
         self.products = Products(self)
         self.rate = ""
         """By what to multiply the rest of a log-decay, in base 2; text."""
-        self.totals: dict[Expr, str] = {}
-        """Names of sums over all key channels that steps add up, for row scalars."""
-        self.watched: tuple[Expr, ...] = ()
-        """Vectors that no row scalar tells about: their squares are added up in one `size`."""
-        self.own: dict[tuple[Reader, Expr], str] = {}
-        """Names of the products of queries with vectors that the same node writes: no decays lie
-        between them, so that they need no pieces; where all else has decayed, they alone are
-        left."""
 
     def leaving(self) -> list[str]:
         """Tests of whether the sums or the vectors of a node leave their bounds."""
         tests = [f"(reach > {REACH})", *([f"(entry > {LARGEST_ENTRY})"] if self.bounded() else [])]
-        squares = [self.totals.get(square(x)) for x in multiplied(self.context.plan)]
-        squares += ["size"] if self.watched else []
-        return [*tests, *(f"({name} > {LARGEST_SQUARE})" for name in squares if name)]
-
-    watches_together = True
-    """Whether squares that exist to be watched are added up together: nobody stores them."""
+        return [*tests, *(f"({name} > {LARGEST_SQUARE})" for name in self.squares())]
 
     # -- decays and what they stand in ------------------------------------------------------------
 
@@ -217,13 +197,6 @@ class SumTiles(StepTiles):
         for known in [x for x in self.memo if x[0] in ("ancestors", "half")]:
             del self.memo[known]
 
-    def own_names(self) -> dict[tuple[Reader, Expr], str]:
-        """New names for the products of vectors of the same node."""
-        return {
-            (reader, base): self.writer.fresh(f"own_{leaf(reader[0])}_{leaf(base)}")
-            for reader, base in own_products(self.context.plan)
-        }
-
     def sums(self, chunk: int) -> None:
         """c + ANCHOR, c summed in eighths and what they leave; how far each node goes beyond the
         bounds."""
@@ -253,63 +226,6 @@ class SumTiles(StepTiles):
     def sum_name(self) -> str:
         """Name of a step's sums: steps that multiply, of another width, have a `c` of their own."""
         return "c" if self.together else "c_sums"
-
-    def reduce(self, chunk: int) -> None:
-        """What sums over a step's channels take no decays: totals, products of a node's own
-        vectors, largest entries."""
-        self._add_totals(chunk)
-        self._own_products(chunk)
-        self._largest(chunk)
-
-    def bounded(self) -> tuple[Expr, ...]:
-        """Vectors whose largest entry has to be looked for: those whose squares nobody adds up."""
-        known = {*self.totals, *(square(x) for x in self.watched)}
-        return tuple(x for x in multiplied(self.context.plan) if square(x) not in known)
-
-    def begin_totals(self, b: int) -> None:
-        """Sums over key channels that row scalars still need: steps load these vectors anyway."""
-        w = self.writer
-        later = [x for x in self.context.plan.scalars if ("scalar", x.expr.key, b) not in self.memo]
-        if self.watches_together:
-            guards = [x.expr for x in later if x.watches is Kind.KEY]
-            self.watched = tuple(x.left for x in guards if isinstance(x, Dot))
-            later = [x for x in later if not self.is_watched(x)]
-        for total in (x for scalar in later for x in key_sums_of(scalar.expr)):
-            if total not in self.totals:
-                name = w.fresh(stem(total))
-                self.totals[total] = w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
-                self.memo["head", total.key, b] = name
-
-    def is_watched(self, scalar: Scalar) -> bool:
-        """Whether a row scalar is a square that is added up with others."""
-        return any(scalar.expr.key == square(x).key for x in self.watched)
-
-    def _add_totals(self, chunk: int) -> None:
-        if self.watched:
-            tiles = (self.key(x, 0, chunk) for x in self.watched)
-            some = " + ".join(f"{tile} * {tile}" for tile in tiles)
-            self.writer.let("size", f"size + tl.sum({some}, axis=1)")
-        for total, name in self.totals.items():
-            factors = total.children if isinstance(total, Dot) else (total.children[0],)
-            some = " * ".join(self.key(x, 0, chunk) for x in factors)
-            self.writer.let(name, f"{name} + tl.sum({some}, axis=1)")
-
-    def _head(self, expr: Expr, b: int) -> str:
-        """The same; sums over key channels are there already."""
-        return self.totals.get(expr) or super()._head(expr, b)
-
-    def _largest(self, chunk: int) -> None:
-        if not self.bounded():
-            return
-        largest, *entries = (f"tl.abs({self.key(base, 0, chunk)})" for base in self.bounded())
-        for entry in entries:
-            largest = f"tl.maximum({largest}, {entry})"
-        self.writer.let("entry", f"tl.maximum(entry, tl.max({largest}, axis=1))")
-
-    def _own_products(self, chunk: int) -> None:
-        for ((query, _), base), name in self.own.items():
-            own = f"tl.sum({self.key(query, 0, chunk)} * {self.key(base, 0, chunk)}, axis=1)"
-            self.writer.let(name, f"{name} + {own}")
 
     def _size(self, chunk: int) -> str:
         """A tile whose sum over channels is finite where all decays are; text."""
