@@ -63,6 +63,8 @@ def default_schedule(
     if found.solver == "horner" and horner_sweeps(found, plan, shapes) > HORNER_SWEEPS:
         found = replace(found, solver="levels")
     alone = target is not None and target.backend == "cuda" and not target.wide_products
+    if alone and found.walk_nodes and not plan.pairs:
+        found = replace(found, gates="prepare", prefetch=False, b_k=min(64, found.b_k))
     outputs = len(plan.readouts)
     if found.lead and (alone or outputs > 1):
         # few registers for value tiles, but not for what they wait for
@@ -119,11 +121,13 @@ def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | N
         schedule, fusion="joined", gates="prepare", prepare="joined", walk_nodes=8, factor_warps=4,
         b_v=min(64, padded(shapes.d_v)),
     )  # fmt: skip
+    if not plan.pairs:
+        if shapes.d_k > 128:
+            return replace(shared, b_k=64)
+        return replace(shared, gates="inline", b_k=padded(shapes.d_k), prefetch=True)
     if schedule.node_block < 64:
         return shared
     b_k = min(64, padded(shapes.d_k))
-    if not plan.pairs:
-        return replace(shared, b_k=b_k)
     return replace(shared, b_k=b_k, b_v=min(128, padded(shapes.d_v)), warps=8, walk_nodes=16)
 
 

@@ -215,9 +215,9 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     from boleir.codegen.emit.blocked import folded_slots
     from boleir.codegen.emit.handover import (
         folded_dtype,
-        folded_pieces,
         folded_tiles,
         left_vectors,
+        parts_stored,
         vector_entries,
     )
     from boleir.codegen.emit.staged import path_entries
@@ -230,7 +230,7 @@ def _folded(lowered: Lowered) -> tuple[int, str]:
     tiles = folded_slots(context) if context.blocks > 1 else folded_tiles(context)
     rows = left_vectors(context) * vector_entries(context)
     entries = tiles * context.schedule.node_block**2 + rows
-    per_head = folded_pieces(context) * entries
+    per_head = parts_stored(context) * entries
     return context.systems * per_head, folded_dtype(context)
 
 

@@ -192,8 +192,8 @@ _RESERVED = frozenset(
     """
     RECORDED channels pending recorded recorded_stride steps tokens value_head
     B_K B_V COLUMNS D_K D_V FACTOR_HEADS GROUP KEPT_CHANNELS MAX_NODES NODE_BLOCK NODE_BLOCKS
-    KEY_HEADS PASSING_CHANNELS PATH PREPARING SIGNALS VALUE_HEADS VALUE_TILES tl triton accepted
-    ancestors batch capacity
+    KEY_HEADS PASSING_CHANNELS PATH PREPARING SIGNALS VALUE_HEADS VALUE_TILES WALKING tl triton
+    accepted ancestors batch capacity
     conv_weight cu_nodes decayed depths folded mixed near out out_stride passing precise_exp
     products rows signals slots state state_stride table target_slots track_nodes track_slots
     unknowns vectors window window_stride one_preparation one_system one_tile replay
@@ -203,6 +203,7 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
+    node_up inside_up decay_up nothing highest
     ahead behind plane row_tile which is_system later prepared ready requests shared system turn
     anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
     path_bits path_entries path_pairs path_row path_word reach row_part seen_at zero

@@ -97,7 +97,8 @@ class Schedule:
     it loads their key vectors and multiplies them once. Split schedules of one node block."""
     prefetch: bool = False
     """Load all vectors of a value tile before the first product (of two node blocks: multiply both
-    by the state before what comes from the factors): less waiting, more registers."""
+    by the state before what comes from the factors; of walks without a solve: load all that they
+    leave): less waiting, more registers."""
     lead: int = 0
     """Systems whose factors come before all value tiles of a joined kernel, those of the others
     after the tiles of a head each; 0: all of them."""

@@ -19,9 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boleir.codegen.emit.context import OWN, Context
-from boleir.codegen.emit.handover import folded_pieces, folded_tiles, handover, row_tiles
+from boleir.codegen.emit.handover import (
+    first_handed_plane,
+    folded_pieces,
+    folded_tiles,
+    handover,
+    row_tiles,
+)
 from boleir.codegen.emit.looped import LoopTiles
-from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import Writer
 

@@ -33,7 +33,7 @@ from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.state import load_state, state_pieces
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Tiles
-from boleir.codegen.emit.values import load_rows, state_products
+from boleir.codegen.emit.value_parts import load_rows, state_products
 from boleir.codegen.emit.verify import written_pieces
 from boleir.codegen.emit.writer import EmittedKernel, Writer
 from boleir.ir import Kind

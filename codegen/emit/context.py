@@ -121,6 +121,13 @@ class Context:
         return self.key_walks and self.schedule.walk_nodes > 0
 
     @property
+    def leaves_rows(self) -> bool:
+        """Whether programs that walk leave finished rows of what is folded, for value tiles of the
+        same launch: nothing is solved, so that a row depends on the path of its node alone."""
+        first = self.prepares_first and self.schedule.folds
+        return self.spread_walks and first and not self.plan.pairs
+
+    @property
     def folds_readers(self) -> bool:
         """Whether one vector of each node and output stands for all that reads the state."""
         return self.schedule.readers == "folded"
@@ -134,6 +141,8 @@ class Context:
         from boleir.codegen.emit.key_vectors import is_sized, key_parameters, own_products
 
         if not self.key_walks:
+            return ()
+        if self.leaves_rows:
             return ()
         if self.spread_walks:
             left = self.walked or self.schedule.gates == "prepare"

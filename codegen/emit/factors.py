@@ -17,7 +17,14 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.elimination import Elimination, erasures, readout_tile, readouts
 from boleir.codegen.emit.frame import DECODE, DECODE_SHARED
-from boleir.codegen.emit.handover import CELL, folded_pieces, handover, piece_at, place_folded
+from boleir.codegen.emit.handover import (
+    CELL,
+    first_handed_plane,
+    folded_pieces,
+    handover,
+    piece_at,
+    place_folded,
+)
 from boleir.codegen.emit.inverses import inverse, is_direct, product_form, rough_inverse
 from boleir.codegen.emit.kept_rows import keep_rows, keeps_rows
 from boleir.codegen.emit.key_loop import multiply_keys
@@ -25,7 +32,7 @@ from boleir.codegen.emit.key_vectors import written
 from boleir.codegen.emit.one_reader import fold_readers
 from boleir.codegen.emit.output import path_decay, poisoned
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.prepare import first_handed_plane, needs_prepare
+from boleir.codegen.emit.prepare import needs_prepare
 from boleir.codegen.emit.signals import announce, expect_prepared, wait_prepared
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.text import product

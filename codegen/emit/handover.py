@@ -31,8 +31,21 @@ def folded_pieces(context: Context) -> int:
     return 3 if context.keeps_digits and several else 2
 
 
+def packs(context: Context) -> bool:
+    """Whether two pieces are stored as one word (see `boleir.codegen.emit.packed`)."""
+    ahead = context.leaves_rows and context.schedule.prefetch
+    return ahead and folded_pieces(context) == 2
+
+
+def parts_stored(context: Context) -> int:
+    """Elements that are stored of an entry: its pieces, or one word of them."""
+    return 1 if packs(context) else folded_pieces(context)
+
+
 def folded_dtype(context: Context) -> str:
-    """Element type of the stored pieces."""
+    """Element type of what is stored; words pass for numbers."""
+    if packs(context):
+        return "fp32"
     return "bf16" if context.schedule.precision in ("fp32", "bf16") else "fp32"
 
 
@@ -75,8 +88,8 @@ def left_vectors(context: Context) -> int:
 def folded_entries(context: Context) -> str:
     """Entries that the factors kernel leaves per head, as text: pieces of folded tiles, then of
     vectors."""
-    text = f"{folded_tiles(context) * folded_pieces(context)} * (NODE_BLOCK * NODE_BLOCK)"
-    rows = left_vectors(context) * folded_pieces(context) * vector_entries(context)
+    text = f"{folded_tiles(context) * parts_stored(context)} * (NODE_BLOCK * NODE_BLOCK)"
+    rows = left_vectors(context) * parts_stored(context) * vector_entries(context)
     return f"({text} + {rows})" if rows else text
 
 
@@ -92,9 +105,9 @@ def place_folded(context: Context, w: Writer, head: str = "program.to(tl.int64)"
         w.memo["place",] = w.let("place", at)
 
 
-def piece_at(number: int) -> str:
+def piece_at(number: int, cell: str = "cell") -> str:
     """Addresses of a piece of a folded tile, relative to the program's `place`."""
-    return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + cell" if number else "place + cell"
+    return f"place + {number} * (NODE_BLOCK * NODE_BLOCK) + {cell}" if number else f"place + {cell}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,16 @@ def _divided_pairs(plan: Plan) -> tuple[_Scalars, tuple[Expr, ...], tuple[_Scala
 def handed_planes(context: Context) -> int:
     """Planes of the row buffer that the factors kernel writes for the value kernel."""
     return len(handed_names(context))
+
+
+def first_handed_plane(context: Context) -> int:
+    """The first of them: behind row scalars and what walks keep."""
+    return prepared_planes(context) + len(context.walk_planes)
+
+
+def prepared_planes(context: Context) -> int:
+    """Planes of the row buffer that the prepare kernel fills."""
+    return len(context.plan.scalars) + len(context.path_planes)
 
 
 def handed_names(context: Context) -> tuple[str, ...]:

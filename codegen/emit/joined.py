@@ -36,12 +36,12 @@ def emit_joined(context: Context, *, pdl: bool) -> EmittedKernel:
     do; then one per value tile."""
     schedule = context.schedule
     context = replace(context, schedule=replace(schedule, factor_warps=schedule.warps))
-    first, folds = context.prepares_first, schedule.folds
+    first, folds = context.prepares_first, schedule.folds and not context.leaves_rows
     overlapped = context.spread_walks or schedule.prepare == "overlapped"
     apart = pdl and overlapped and not first
     parts = [emit_prepare(context).part("one_preparation")] if first else []
     parts += [emit_head_factors(context, pdl=apart).part("one_system")] if folds else []
-    tile = emit_values(context, pdl=apart) if folds else emit_verify(context)
+    tile = emit_values(context, pdl=apart) if schedule.folds else emit_verify(context)
     parts.append(tile.part("one_tile"))
     w = Writer(context.reserved)
     if pdl and not apart:

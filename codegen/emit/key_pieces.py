@@ -15,6 +15,7 @@ from boleir.codegen.emit.handover import (
     folded_pieces,
     folded_readers,
     folded_tiles,
+    parts_stored,
     place_folded,
     vector_entries,
 )
@@ -37,7 +38,7 @@ def vector_at(
     another name of it. `whole`: the context of the factors kernel, where that of the tiles is
     another."""
     context = whole or tiles.context
-    count = folded_pieces(context)
+    count = parts_stored(context)
     number = vector * count + piece
     first = folded_tiles(context) * count * context.schedule.node_block**2
     first += number * vector_entries(context)

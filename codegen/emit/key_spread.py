@@ -27,7 +27,8 @@ from boleir.codegen.emit.key_vectors import (
     readers,
     written_bases,
 )
-from boleir.codegen.emit.precision import Precision
+from boleir.codegen.emit.packed import stored_parts
+from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.emit.signals import announce_prepared
 from boleir.codegen.emit.walk import Walk, passed, walk_tiles
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -82,9 +83,9 @@ class Spread(Walk):
         assert plan.key_decay is not None
         self.key_decay = plan.key_decay
         self.readers, self.bases = readers(plan), written_bases(plan)
-        found = dict.fromkeys(x for x in walk(self.key_decay, *self.bases) if isinstance(x, Input))
+        found = dict.fromkeys(x for x in walk(*self._gathered()) if isinstance(x, Input))
         self.reaching = [x for x in found if x.kind is not Kind.VALUE]
-        """What decays and written vectors are computed from."""
+        """What all that is needed of nodes above is computed from."""
         self.kept: dict[tuple[Reader, Expr], str] = {}
         """Names of the tiles of products."""
 
@@ -106,6 +107,10 @@ class Spread(Walk):
             self._products()
         self._store_products()
         self._store_readers()
+
+    def _gathered(self) -> tuple[Expr, ...]:
+        """What is needed of nodes above: decays and written vectors."""
+        return (self.key_decay, *self.bases)
 
     # -- the program's own nodes ------------------------------------------------------------------
 
@@ -280,13 +285,13 @@ class Spread(Walk):
         where the factors kernel leaves such pieces, too."""
         w, whole, live = self.writer, self.whole, self.exists(Kind.KEY, OWN)
         w.section("what reads the state, times the decays of its path")
-        precision = Precision(whole.schedule.precision)
         if whole.schedule.folds:
             place_folded(whole, w, f"(request * {whole.system_heads} + head).to(tl.int64)")
         for reader in self.readers:
             tile = f"{passed(reader[1])} * {self.whole_vector(Kind.KEY, reader[0], OWN)}"
             if whole.schedule.folds:
-                pieces = precision.pieces(w, w.temp(tile, f"{leaf(reader[0])}_decayed"))
+                name = w.temp(tile, f"{leaf(reader[0])}_decayed")
+                pieces = Pieces(stored_parts(whole, w, name))
                 store_vector(self, reader, 0, pieces, live, whole)
             else:
                 w.line(f"tl.store({plane_tile(self, reader, 0, OWN)}, {tile}, mask={live})")

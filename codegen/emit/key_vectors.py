@@ -144,9 +144,9 @@ def vector_names(context: Context) -> list[str]:
 
 def product_planes(context: Context) -> tuple[tuple[Reader, Expr], ...]:
     """The pairs of vectors whose products have a plane, in order; none where channels decay
-    together."""
+    together, or where programs that walk take all that is to be made of products."""
     plan = context.plan
-    if not context.key_walks:
+    if not context.key_walks or context.leaves_rows:
         return ()
     return tuple((reader, base) for reader in readers(plan) for base in written_bases(plan))
 

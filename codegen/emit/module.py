@@ -19,6 +19,7 @@ from boleir.codegen.emit.handover import (
     handed_names,
     vector_entries,
 )
+from boleir.codegen.emit.key_spread import spread_programs
 from boleir.codegen.emit.key_vectors import (
     columns,
     product_names,
@@ -27,7 +28,7 @@ from boleir.codegen.emit.key_vectors import (
     vector_planes,
 )
 from boleir.codegen.emit.prepare import planes, preparing
-from boleir.codegen.emit.signals import signals
+from boleir.codegen.emit.signals import signals, waits_for_request
 from boleir.codegen.emit.staged import gram_count, path_length, plane_names, plane_sizes
 from boleir.codegen.emit.writer import EmittedKernel
 from boleir.codegen.schedule import blocks, padded
@@ -179,9 +180,11 @@ def _recorded(context: Context) -> str:
 
 
 def _signals(context: Context) -> str:
-    shape = f"{context.shapes.value_heads}, {1 + context.value_tiles}"
+    shape = f"{context.systems}, {1 + context.tiles_per_system}"
     counts = "launches that left factors, and launches whose factors a tile used"
-    if not context.prepares_first:
+    if context.leaves_rows:
+        counts = "programs that have left rows, and launches whose rows a tile used"
+    if not waits_for_request(context):
         return f"int32 [B, {shape}]: {counts}"
     if not context.schedule.folds:
         counts = "nothing, and launches that a tile has waited in"
@@ -320,6 +323,7 @@ def _constants(context: Context) -> list[_Entry]:
         "COLUMNS": columns(context),
         "NODE_BLOCKS": blocks(schedule, shapes),
         "PREPARING": preparing(context) if context.prepares_first else 0,
+        "WALKING": spread_programs(context) // context.systems if context.leaves_rows else 0,
         "SIGNALS": signals(context),
         "KEPT_CHANNELS": context.plan.kept_channels,
         "PASSING_CHANNELS": context.plan.conv_channels - context.plan.kept_channels,

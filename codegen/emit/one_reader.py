@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from boleir.codegen.emit.handover import (
     decayed_readers,
+    first_handed_plane,
     folded_pieces,
     folded_readers,
     handover,
@@ -21,7 +22,6 @@ from boleir.codegen.emit.handover import (
 from boleir.codegen.emit.key_pieces import vector_at
 from boleir.codegen.emit.key_vectors import Reader, plane_tile
 from boleir.codegen.emit.precision import Pieces
-from boleir.codegen.emit.prepare import first_handed_plane
 from boleir.codegen.emit.system import System
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf

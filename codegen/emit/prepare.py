@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.convolution import convolved_alike, emit_convolution
-from boleir.codegen.emit.handover import handed_planes
+from boleir.codegen.emit.handover import first_handed_plane, handed_planes
 from boleir.codegen.emit.key_prepared import emit_prepared_sums
+from boleir.codegen.emit.key_rows import emit_row_walks
 from boleir.codegen.emit.key_spread import emit_spread_walks, spread_programs
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
 from boleir.codegen.emit.shares import Share
@@ -38,11 +39,6 @@ def needs_prepare(context: Context) -> bool:
     return bool(plan.mixed) or rows or context.prepared_sums or context.spread_walks
 
 
-def prepared_planes(context: Context) -> int:
-    """Planes of the row buffer that the prepare kernel fills."""
-    return len(context.plan.scalars) + len(context.path_planes)
-
-
 def planes(context: Context) -> int:
     """All planes of the row buffer, those included that the factors kernel hands to the value
     kernel."""
@@ -50,16 +46,12 @@ def planes(context: Context) -> int:
     return first_handed_plane(context) + handed
 
 
-def first_handed_plane(context: Context) -> int:
-    """The first plane that the factors kernel hands to the value kernel: behind row scalars and
-    what walks keep."""
-    return prepared_planes(context) + len(context.walk_planes)
-
-
 def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
     if context.prepared_sums:
         return emit_prepared_sums(context, pdl=pdl)
+    if context.leaves_rows:
+        return emit_row_walks(context)
     if context.spread_walks:
         return emit_spread_walks(context, pdl=pdl)
     prepared = context.schedule.gates == "prepare"
@@ -167,4 +159,4 @@ def _decode(context: Context, w: Writer, total: int, pdl: bool) -> None:
         w.line("tl.extra.cuda.gdc_launch_dependents()")
 
 
-__all__ = ["emit_prepare", "first_handed_plane", "needs_prepare", "planes", "preparing"]
+__all__ = ["emit_prepare", "needs_prepare", "planes", "preparing"]

@@ -3,7 +3,8 @@
 A program of the factors of a head counts its launches, and every value program counts those whose
 factors it has used: a value program waits until the first number is above its own. Programs that
 prepare all add to one number of their request; who waits for them waits until it is as many times
-theirs as there have been launches, its own among them. Nothing has to be reset, so that one
+theirs as there have been launches, its own among them. Where nothing is solved, programs that walk
+take the place of the factors: all of a head add to its number. Nothing has to be reset, so that one
 captured launch can be replayed; the counters start from zero. Programs start in the order of their
 numbers: those that prepare come first and wait for none, those of the factors next, so that the
 others cannot keep them from running.
@@ -30,7 +31,12 @@ def signals(context: Context) -> int:
     its heads."""
     if context.schedule.fusion != "joined" and not context.prepares_first:
         return 0
-    return context.prepares_first + context.systems * (1 + context.tiles_per_system)
+    return waits_for_request(context) + context.systems * (1 + context.tiles_per_system)
+
+
+def waits_for_request(context: Context) -> bool:
+    """Whether programs wait for all that is prepared for their request, not for a head's alone."""
+    return context.prepares_first and not context.leaves_rows
 
 
 def announce_prepared(w: Writer) -> None:
@@ -39,6 +45,14 @@ def announce_prepared(w: Writer) -> None:
     w.line("tl.debug_barrier()")
     counter = f"{w.arg('signals', '*i32')} + request * SIGNALS"
     w.line(f'tl.atomic_add({counter}, 1, sem="release")')
+
+
+def announce_rows(context: Context, w: Writer) -> None:
+    """Say that all rows of a program that walks are there."""
+    w.section("all threads have stored: one program less that value programs of the head wait for")
+    w.line("tl.debug_barrier()")
+    system = f"(request * {context.system_heads} + head)"
+    w.line(f'tl.atomic_add({_head(context, w, system)}, 1, sem="release")')
 
 
 def announce(context: Context, w: Writer) -> None:
@@ -64,10 +78,16 @@ def expect_prepared(context: Context, w: Writer) -> None:
     w.let("launch", "tl.load(signals_head) + 1")
 
 
-def wait(w: Writer) -> None:
-    """Wait for the factors of the head. The difference is right beyond 2^31 launches, too."""
-    w.section("what follows reads results of the factors of this head")
-    with w.block('while tl.atomic_add(signals_head, 0, sem="acquire") - launch < 0:'):
+def wait(context: Context, w: Writer) -> None:
+    """Wait for the factors of the head, or for all programs that walk for it. The difference is
+    right beyond 2^31 launches, too."""
+    expected = "launch"
+    if context.leaves_rows:
+        w.section("what follows reads results of the programs that walk for this head")
+        expected = w.let("walked", "launch * WALKING")
+    else:
+        w.section("what follows reads results of the factors of this head")
+    with w.block(f'while tl.atomic_add(signals_head, 0, sem="acquire") - {expected} < 0:'):
         w.line("pass")
     remember(w)
 
@@ -89,6 +109,6 @@ def remember(w: Writer) -> None:
 def _head(context: Context, w: Writer, system: str) -> str:
     """Where the counters of a head begin."""
     first = f"{w.arg('signals', '*i32')} + "
-    if not context.prepares_first:
+    if not waits_for_request(context):
         return f"{first}{system} * {_row(context)}"
     return f"{first}request * SIGNALS + 1 + {context.system_head} * {_row(context)}"

@@ -55,7 +55,9 @@ def works(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> tuple[W
 
         found += staged_works(schedule, plan, shapes, batch)
     elif schedule.folds:
-        found += [_factors(schedule, plan, shapes, batch), _values(schedule, plan, shapes, batch)]
+        if not Context(plan, shapes, schedule).leaves_rows:
+            found.append(_factors(schedule, plan, shapes, batch))
+        found.append(_values(schedule, plan, shapes, batch))
     else:
         if schedule.fusion == "walked" and not schedule.walk_nodes:
             found += _walked(schedule, plan, shapes, batch)

@@ -11,7 +11,7 @@ import torch
 import boleir
 from boleir.check.inputs import Case, Shape
 from boleir.trees import shapes
-from tests.codegen.key_decays import TEXTS, WALKED
+from tests.codegen.key_decays import TEXTS, UNSOLVED, WALKED
 from tests.codegen.mutated_text import errors_of
 from tests.paths import at_or_below
 from tests.runtime.interpreted_kernels import SLOTS, TREES, one_round
@@ -22,7 +22,7 @@ DECAYS = (0.0, -0.03, -5.0, -20.0, -100.0)
 
 def recurrence(name: str) -> Any:
     """A recurrence of the library, or one of the texts of the tests."""
-    texts = TEXTS | WALKED
+    texts = TEXTS | WALKED | UNSOLVED
     if name in texts:
         return boleir.parse(texts[name])
     if name == "kda_bounded":
@@ -208,6 +208,14 @@ def spoiled(
     alone = made.batch([tree], [3], samples=[whole.samples[1]], pool_slots=4)
     report["alone"] = torch.equal(bits(made.verify(alone)[0]), bits(out[rows]))
     return report
+
+
+def rounded_spoiled(name: str, schedule: dict[str, Any]) -> dict[str, bool]:
+    """`spoiled` with products in bfloat16 pieces as a GPU takes them."""
+    from tests.runtime.rounding_interpreter import install
+
+    install()
+    return spoiled(name, schedule)
 
 
 def _spares(made: Harness, batch: Batch, rows: slice, below: list[bool], out: Any) -> bool:

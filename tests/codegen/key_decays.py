@@ -95,3 +95,27 @@ recurrence lasting_steps(q: key, k: key, p: key, v: value, f: key, h: key, b: he
 """Recurrences that share no inverse between value tiles: two pairs that read before and after the
 decay, beside a pure write; two Householder steps; a write strength per value channel, read before
 the write; and one that could, with a computed written vector and a scaled output."""
+
+UNSOLVED = {
+    "two_writes": """
+recurrence two_writes(q: key, p: key, k: key, h: key, v: value, w: value, f: key, a: head, b: head)
+  k = l2norm(k)
+  out S^T l2norm(p)
+  S = diag(sigmoid(f + a)) * S + k (sigmoid(b) * v)^T + (softplus(h) * h) w^T
+  out 2 * (S^T q) + w
+""",
+    "bonus": """
+recurrence bonus(q: key, k: key, v: value, b: head; A: key, u: key)
+  out (S + (u * k) v^T)^T l2norm(q)
+  S = diag(exp(-exp(A))) * S + sigmoid(b) * (k v^T)
+  out S^T q
+""",
+    "no_write": """
+recurrence no_write(q: key, g: key)
+  S = diag(exp(g)) * S
+  out S^T q
+""",
+}
+"""Nothing is solved: outputs before and after the decay, two writes, one along a computed vector,
+scalars inside decays and in front of vectors; a bonus beside decays of the layer alone; nothing
+that is written."""

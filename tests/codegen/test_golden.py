@@ -39,6 +39,7 @@ MODULES: dict[str, tuple[str, Shapes]] = {
     "kda_64": ("kda", Shapes(32, 32, 128, 128, 64, 8)),
     "kda_walked_96": ("kda", Shapes(4, 4, 64, 32, 96, 8)),
     "gla_16": ("gla", Shapes(4, 4, 64, 64, 16, 4)),
+    "gla_64": ("gla", Shapes(*QWEN, 64, 8)),
     "rwkv7_16": ("rwkv7", Shapes(4, 4, 64, 64, 16, 4)),
     "mamba2_16": ("mamba2", Shapes(1, 8, 128, 64, 16, 4)),
     "gated_oja_64": ("gated_oja", Shapes(4, 8, 128, 96, 64, 8)),

@@ -68,6 +68,13 @@ def install() -> None:
     def cast_rounding(self: Any, src: Any, dst_type: Any, rounding: Any) -> Any:
         return cast(self, src, dst_type)
 
+    def bitcast(self: Any, src: Any, dst_type: Any) -> Any:
+        kind = dst_type.scalar
+        bits = round_bits(src.data) if src.dtype.scalar == tl.bfloat16 else src.data
+        if kind == tl.bfloat16:
+            return handle(from_bits(bits.view(np.uint16)), kind)
+        return handle(bits.view(numpy_type(kind)), kind)
+
     def dot(self: Any, a: Any, b: Any, d: Any, precision: Any, imprecise: Any) -> Any:
         left, right = a.data.astype(np.float32), b.data.astype(np.float32)
         if precision == interpreter._ir.INPUT_PRECISION.TF32 and a.dtype.scalar == tl.float32:
@@ -81,6 +88,7 @@ def install() -> None:
         "create_masked_store": store,
         "cast_impl": cast,
         "create_fp_to_fp": cast_rounding,
+        "create_bitcast": bitcast,
         "create_dot": dot,
     }
     for name, function in changes.items():
