@@ -24,7 +24,7 @@ ORIENTATIONS = ("values", "nodes")
 COMMITS = ("replay", "closed", "factors", "factors16", "deferred")
 PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
-WALK_NODES = (0, 8, 16, 32)
+WALK_NODES = (0, 4, 8, 16, 32)
 READERS = ("apart", "folded")
 PREPARE_WARPS = (0, 1, 2, 4, 8, 16)
 

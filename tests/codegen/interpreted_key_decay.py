@@ -226,6 +226,18 @@ def _spares(made: Harness, batch: Batch, rows: slice, below: list[bool], out: An
     return same and others and bool(seen[rows][hit].isnan().all())
 
 
+def launches(name: str, schedule: dict[str, Any]) -> dict[str, Any]:
+    """Three launches with the same counters, of two requests, of one, of two again."""
+    made = harness(name, [1, 2, 16, 20], schedule)
+    space = made.kernel.workspace(3, 60)
+    errors = []
+    for trees in (TREES[3:5], TREES[3:4], TREES[4:6]):
+        batch = made.batch(list(trees), [4, 1][: len(trees)])
+        errors.append(made.output_error(batch, made.verify(batch, workspace=space)[0]))
+    counters = next(x for x in space.layer(0).tensors if x.dtype == torch.int32)
+    return {"output": max(errors), "counters": counters.tolist()}
+
+
 def siblings(name: str, schedule: dict[str, Any]) -> bool:
     """A chain alone, and with branches that go deeper beside it: the same bits."""
     made = harness(name, [1, 1, 32, 20], schedule)

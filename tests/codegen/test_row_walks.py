@@ -38,7 +38,7 @@ CASES: list[list[Any]] = [
     ["between", [2, 2, 16, 16], {**ROWS, "gates": "prepare", "walk_nodes": 16}],
     ["two_writes", [1, 1, 16, 16], ROWS],
     ["bonus", [1, 2, 16, 20], {**ROWS, "order": "heads"}],
-    ["no_write", [1, 1, 16, 16], ROWS],
+    ["no_write", [1, 1, 16, 16], {**ROWS, "walk_nodes": 4}],
 ]
 
 
@@ -85,6 +85,13 @@ def test_what_is_not_finite_reaches_descendants_only(
 def test_words_keep_what_is_not_finite(run_interpreted: Callable[..., Any]) -> None:
     report = run_interpreted(f"{CHILD}:rounded_spoiled", name="gla", schedule=WORDS)
     assert all(report.values()), report
+
+
+def test_counters_go_on_with_every_launch(run_interpreted: Callable[..., Any]) -> None:
+    """Three programs walk for the head whose four value tiles wait for them."""
+    report = run_interpreted(f"{CHILD}:launches", name="gla", schedule=ROWS)
+    assert report["output"] <= LIMIT
+    assert report["counters"] == [[9, 3, 3, 3, 3], [6, 2, 2, 2, 2], [0] * 5]
 
 
 def test_siblings_change_no_bit(run_interpreted: Callable[..., Any]) -> None:

@@ -36,7 +36,7 @@ FIRST = {**JOINED, "prepare": "joined"}
 WALKED = {**SPLIT, "fusion": "walked", "solver": "horner", "node_block": 16}
 CASES: list[list[Any]] = [
     ["kda", [1, 2, 32, 16], JOINED],
-    ["dplr", [1, 2, 32, 16], SPLIT],
+    ["dplr", [1, 2, 32, 16], {**SPLIT, "walk_nodes": 4}],
     ["gla", [1, 2, 32, 16], FIRST],
     ["kda", [1, 2, 32, 16], {**FIRST, "gates": "inline", "walk_nodes": 8}],
     ["rwkv7", [1, 2, 32, 16], {**JOINED, "gates": "inline"}],
@@ -147,7 +147,7 @@ SHAPES = Shapes(4, 8, 64, 64, 64, 8)
     [
         ("gated_delta_rule", {}, "has no decays per key channel"),
         ("kda", {"path_sum": "dot"}, "path_sum must be select, not dot"),
-        ("kda", {"walk_nodes": 64}, "walk_nodes must be one of 0, 8, 16, 32"),
+        ("kda", {"walk_nodes": 64}, "walk_nodes must be one of 0, 4, 8, 16, 32"),
     ],
 )
 def test_what_no_walk_is_shared_for_is_refused(name: str, options: Any, why: str) -> None:
@@ -177,7 +177,7 @@ def test_tuners_try_shared_walks_for_few_requests() -> None:
     assert not any(schedule.walk_nodes for schedule in many)
     space = Space(plan, shapes, target("sm_90"))
     base = Schedule(fusion="split", solver="inverse", b_k=64)
-    assert {x.walk_nodes for x in space.neighbours(base)} == {0, 8, 16, 32}
+    assert {x.walk_nodes for x in space.neighbours(base)} == {0, 4, 8, 16, 32}
 
 
 def test_work_is_counted_where_it_is_done() -> None:

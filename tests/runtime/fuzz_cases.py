@@ -116,7 +116,7 @@ def _schedule(rng: random.Random, nodes: int, group: int) -> Schedule:
         factor_heads=rng.choice([1, 1, group]),
         order=rng.choice(ORDERS),
         persistent=rng.choice([0, 0, 0, 1, 3]),
-        walk_nodes=rng.choice([0, 0, 8, 16]),
+        walk_nodes=rng.choice([0, 0, 4, 8, 16]),
         readers=rng.choice(READERS),
         prepare=rng.choice(PREPARES),
         prepare_nodes=rng.choice([16, 16, 16, 32]),
