@@ -21,7 +21,7 @@ GATES = ("inline", "prepare")
 PREPARES = ("launch", "overlapped", "joined")
 PRECISIONS = ("fp32", "tf32", "bf16", "ieee")
 ORIENTATIONS = ("values", "nodes")
-COMMITS = ("replay", "closed", "factors", "factors16", "deferred")
+COMMITS = ("replay", "factors", "factors16", "deferred")
 PATH_SUMS = ("select", "dot")
 ORDERS = ("tiles", "heads")
 WALK_NODES = (0, 4, 8, 16, 32)
@@ -78,8 +78,7 @@ class Schedule:
     """`fp32`: bf16 pieces, as many as each operand needs; `tf32`, `bf16`: one pass; `ieee`: no
     tensor cores."""
     commit: str = "replay"
-    """`replay`: walk the accepted path from the inputs; `closed`: solve sixteen of its tokens at
-    once, for one pair and decays per head; `factors`: verification stores U, the
+    """`replay`: walk the accepted path from the inputs; `factors`: verification stores U, the
     commit sums it up; `factors16`: the same in bfloat16, with an error of the committed state of up
     to `STORED_ERROR` of what the path has written; `deferred`: the commit records the path's
     tokens, the next verification walks them where it reads the state."""

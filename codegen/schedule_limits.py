@@ -29,7 +29,6 @@ from boleir.codegen.schedule import (
     padded,
 )
 from boleir.codegen.stage_limits import (
-    check_closed,
     check_gates,
     check_groups,
     check_prepare,
@@ -86,7 +85,6 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
         return
     _check_key_decay(schedule, plan, shapes)
     _check_deferred(schedule, plan, shapes)
-    check_closed(schedule, plan, shapes)
     _check_blocks(schedule, shapes)
     check_gates(schedule, plan, shapes)
     check_prepare(schedule, plan)

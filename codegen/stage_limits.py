@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from boleir.codegen.plan import NoKernel, Plan
 from boleir.codegen.request import Shapes
-from boleir.codegen.schedule import InvalidSchedule, Schedule, blocks, has_rows, padded
+from boleir.codegen.schedule import InvalidSchedule, Schedule, blocks, has_rows
 
 
 def check_gates(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
@@ -134,32 +134,4 @@ def check_readers(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
             "readers folded is for split and joined kernels of one erase/write pair and one node "
             f"block, not for {what}",
             mend="readers apart",
-        )
-
-
-CLOSED_KEYS = 128
-"""Most key channels, padded, of a commit by the closed form: a warp holds sixteen rows of the state
-with all of them."""
-
-
-def check_closed(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
-    """The closed form of a path: one matrix of pairs of its tokens for all value channels."""
-    if schedule.commit != "closed":
-        return
-    what = ""
-    if plan.key_decay is not None:
-        what = f"{plan.name}, which decays per key channel"
-    elif len(plan.writing) > 1:
-        what = f"{plan.name}, which has {len(plan.writing)} of them"
-    elif any(pair.gain is not None for pair in plan.writing):
-        what = f"{plan.name}, which has an erase/write strength per value channel"
-    elif not (plan.writing or plan.writes):
-        what = f"{plan.name}, which writes nothing"
-    elif padded(shapes.d_k) > CLOSED_KEYS:
-        what = f"{shapes.d_k} key channels"
-    if what:
-        raise InvalidSchedule(
-            "commit closed is for one erase/write pair or pure writes, decays per head and up to "
-            f"{CLOSED_KEYS} key channels, not for {what}",
-            mend="commit replay",
         )

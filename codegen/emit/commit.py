@@ -9,12 +9,8 @@ Pointers come from a table, one row per layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
-from boleir.codegen.emit.commit_closed import NAMES as CLOSED_LOCALS
-from boleir.codegen.emit.commit_closed import Closed
-from boleir.codegen.emit.commit_closed_tiles import ClosedTile
 from boleir.codegen.emit.commit_path import emit_nodes, emit_path, most_steps, picked
 from boleir.codegen.emit.commit_scalars import emit_scalars
 from boleir.codegen.emit.commit_step import LOCALS, Step
@@ -39,45 +35,17 @@ windows."""
 
 def emit_commit(context: Context) -> EmittedKernel:
     """The commit kernel."""
-    if context.schedule.commit == "closed":
-        return _emit_closed(context)
     w, tile = Writer((*context.inputs, *LOCALS)), Tile(context)
     made = _Commit(context, w, tile)
     made.emit()
     few = window_tiles(context) and tile.warps == 1 and made.vectors <= 2
-    return _kernel(context, w, tile, CONVOLVED if few else 0)
-
-
-def _emit_closed(context: Context) -> EmittedKernel:
-    """The same by the closed form."""
-    w, tile = Writer((*context.reserved, *CLOSED_LOCALS)), ClosedTile(context)
-    _programs(context, w, tile.programs, Closed(context, w, tile).emit)
-    return _kernel(context, w, tile, tile.registers)
-
-
-def _kernel(context: Context, w: Writer, tile: Tile | ClosedTile, registers: int) -> EmittedKernel:
     return w.kernel(
         "commit",
         "Advance state and convolution window along the accepted path; all layers in one launch.",
         (f"{tile.programs + window_tiles(context)} * batch * layers", "1", "1"),
         warps=tile.warps,
-        registers=registers,
+        registers=CONVOLVED if few else 0,
     )
-
-
-def _programs(context: Context, w: Writer, states: int, emit: Callable[[], None]) -> None:
-    """The body of the kernel: `states` programs of a request and layer do what `emit` writes, those
-    behind them move windows."""
-    units = states + window_tiles(context)
-    emit_path(context, w, units)
-    if window_tiles(context):
-        with w.block(f"if (unit < {states}) & valid:"):
-            emit()
-        with w.block(f"if (unit >= {states}) & valid:"):
-            emit_windows(context, w, states)
-    else:
-        with w.block("if valid:"):
-            emit()
 
 
 class _Commit:
@@ -90,7 +58,17 @@ class _Commit:
 
     def emit(self) -> None:
         """The whole body."""
-        _programs(self.context, self.writer, self.tile.programs, self._state)
+        w, states = self.writer, self.tile.programs
+        units = states + window_tiles(self.context)
+        emit_path(self.context, w, units)
+        if window_tiles(self.context):
+            with w.block(f"if (unit < {states}) & valid:"):
+                self._state()
+            with w.block(f"if (unit >= {states}) & valid:"):
+                emit_windows(self.context, w, states)
+        else:
+            with w.block("if valid:"):
+                self._state()
 
     @property
     def vectors(self) -> int:

@@ -70,58 +70,6 @@ def emit_nodes(context: Context, w: Writer) -> None:
     with w.block("for step in range(length):"):
         _next_node(context, w)
         w.let("nodes", "tl.where(steps == step, current, nodes)")
-    _track_step(w)
-
-
-def emit_nodes_at_once(context: Context, w: Writer) -> None:
-    """The same without a loop, for up to 64 nodes: every step finds its bit of the path by halving.
-
-    The node of a step is the bit that has as many bits of the path below it. Bits are counted in
-    pairs, fours and bytes of a half word, then each step descends: where its bit is not among those
-    of the lower half, it takes their count off.
-    """
-    assert context.shapes.words == 1
-    steps = most_steps(context)
-    w.let("steps", f"tl.arange(0, {steps})")
-    w.comment("the node of a step: the bit with as many bits of the path below it")
-    w.let("below", "steps")
-    halves = ("low", "high") if context.shapes.max_nodes > 32 else ("low",)
-    for half in halves:
-        shifted = "(path_0 >> 32)" if half == "high" else "path_0"
-        bits = w.let(f"{half}_bits", f"{shifted}.to(tl.int32)")
-        pairs = w.let(f"{half}_pairs", f"{bits} - (({bits} >> 1) & 0x55555555)")
-        fours = f"({pairs} & 0x33333333) + (({pairs} >> 2) & 0x33333333)"
-        w.let(f"{half}_fours", fours)
-        w.let(f"{half}_bytes", f"({half}_fours + ({half}_fours >> 4)) & 0x0F0F0F0F")
-    half, start = "low", "0"
-    if len(halves) > 1:
-        w.let("sums", "low_bytes + (low_bytes >> 16)")
-        w.let("counted", "(sums + (sums >> 8)) & 63")
-        w.let("beyond", "below >= counted")
-        w.let("below", "tl.where(beyond, below - counted, below)")
-        for name in ("bits", "pairs", "fours", "bytes"):
-            w.let(f"half_{name}", f"tl.where(beyond, high_{name}, low_{name})")
-        half, start = "half", w.let("start_bit", "tl.where(beyond, 32, 0)")
-    counts = {
-        16: f"({half}_bytes + ({half}_bytes >> 8)) & 31",
-        8: f"({half}_bytes >> bit) & 15",
-        4: f"({half}_fours >> bit) & 7",
-        2: f"({half}_pairs >> bit) & 3",
-        1: f"({half}_bits >> bit) & 1",
-    }
-    for width, count in counts.items():
-        w.let("counted", count)
-        w.let("beyond", "below >= counted")
-        w.let("below", "tl.where(beyond, below - counted, below)")
-        bit = "tl.where(beyond, 16, 0)" if width == 16 else f"tl.where(beyond, bit + {width}, bit)"
-        w.let("bit", bit)
-    node = "bit" if start == "0" else f"{start} + bit"
-    w.comment("gathered: else all lanes that need an entry would find it again")
-    w.let("nodes", f"tl.gather(tl.where(steps < length, {node}, 0), steps, 0)")
-    _track_step(w)
-
-
-def _track_step(w: Writer) -> None:
     tracked = "(nodes == track_node) & (steps < length) & (track_slot >= 0)"
     w.let("track_step", f"tl.max(tl.where({tracked}, steps, -1))")
 

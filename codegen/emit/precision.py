@@ -69,16 +69,6 @@ class Precision:
         top = writer.let(f"{name}_top", rounded)
         return writer.let(f"{name}_hi", f"{top}.to(tl.bfloat16)"), top
 
-    def cut(self, writer: Writer, name: str) -> Pieces:
-        """Two pieces of a large float32 tile, the first of which is cut off, not rounded: three
-        instructions per element instead of four, for half of a bit."""
-        if self.plan != "fp32":
-            return self._halves(writer, name, "fp32")
-        top = f"({name}.to(tl.int32, bitcast=True) & -0x10000).to(tl.float32, bitcast=True)"
-        writer.let(f"{name}_top", top)
-        high = writer.let(f"{name}_hi", f"{name}_top.to(tl.bfloat16)")
-        return Pieces((high, writer.let(f"{name}_lo", f"({name} - {name}_top).to(tl.bfloat16)")))
-
     def thirds(self, writer: Writer, name: str) -> Pieces:
         """Three bfloat16 parts: all 24 bits of a float32 tile, for products with an operand that is
         exact. The second is cut off, not rounded: what is left still fits into eight bits."""

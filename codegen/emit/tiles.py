@@ -26,9 +26,6 @@ def is_finite(scalar: Scalar, name: str) -> str:
 class Tiles(Vectors):
     """Everything of a token that a kernel multiplies: vectors, row scalars, their products."""
 
-    node_count = "NODE_BLOCK"
-    """How many nodes a block has, as text."""
-
     def prefetch(self, kinds: frozenset[Kind]) -> None:
         """Issue the loads of token inputs of `kinds`, and of what they are combined with, together:
         one latency instead of one for each first use.
@@ -241,7 +238,7 @@ class Tiles(Vectors):
         known = ("scale", operand.constant, operand.scalars, b)
         if known not in self.memo:
             if not operand.scalars:
-                text, stem_of = f"tl.full([{self.node_count}], {names[0]}, tl.float32)", "scale"
+                text, stem_of = f"tl.full([NODE_BLOCK], {names[0]}, tl.float32)", "scale"
             else:
                 text = product(*names)
             name = self.context.block(stem_of, b)
@@ -289,7 +286,7 @@ class Tiles(Vectors):
                 at = f"{self.rows_of(name, 'head')} + {c.block('node', b)} * {self.stride(name)}"
                 return f"tl.load({at}, mask={c.block('inside', b)}, other=0.0).to(tl.float32)"
             case Input(name=name):
-                return f"tl.load({self.buffer(name, 'fp32')} + head)"
+                return f"tl.load({w.arg(name, '*fp32')} + head)"
             case Dot(left=left, right=right) if left.kind is Kind.KEY:
                 return " + ".join(
                     f"tl.sum({self.key(left, b, k)} * {self.key(right, b, k)}, axis=1)"

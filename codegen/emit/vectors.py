@@ -55,17 +55,13 @@ class Vectors(Frame, ABC):
             return inside
         return f"{inside} & ({self.key_name(chunk)} < D_K)[None, :]"
 
-    def buffer(self, name: str, dtype: str) -> str:
-        """The pointer to a buffer: an argument of the kernel."""
-        return self.writer.arg(name, f"*{dtype}")
-
     def rows_of(self, name: str, channel: str) -> str:
         """Pointer to `channel` of the request's first row of a token input (64-bit arithmetic
         happens once, here)."""
         key = ("rows_of", name, channel)
         if key not in self.memo:
             w = self.writer
-            pointer = self.buffer(name, self.context.dtype)
+            pointer = w.arg(name, "*" + self.context.dtype)
             stride = w.arg(f"{name}_stride", "i64")
             self.memo[key] = w.temp(f"{pointer} + first * {stride} + {channel}", f"{name}_rows")
         return self.memo[key]
@@ -90,7 +86,7 @@ class Vectors(Frame, ABC):
             return rows, f"{node} * {self.stride(item.name)}"
         key = ("rows_of", item.name)
         if key not in self.memo:
-            pointer = self.buffer(mixed.buffer, c.dtype)
+            pointer = w.arg(mixed.buffer, "*" + c.dtype)
             offset = f"{mixed.column} + " if mixed.column else ""
             rows = f"{pointer} + first * {mixed.row_size} + {offset}{channel}"
             self.memo[key] = w.temp(rows, f"{item.hint}_rows")
@@ -141,7 +137,7 @@ class Vectors(Frame, ABC):
                 raw = self.raw_key(expr, b, chunk)
                 text = raw if c.dtype == "fp32" else f"{raw}.to(tl.float32)"
             case Input(name=name):
-                at = f"{self.buffer(name, 'fp32')} + key_head * D_K + {key}"
+                at = f"{w.arg(name, '*fp32')} + key_head * D_K + {key}"
                 text, stem = f"tl.load({at}, mask={key} < D_K, other=0.0)[None, :]", f"{name}_head"
             case _:
                 text = arithmetic(expr, lambda child: self._in_key(child, b, chunk), w)
@@ -193,7 +189,7 @@ class Vectors(Frame, ABC):
                 at = f"{pointer} + ({offset})[:, None] + {channel}[None, :]"
                 text = f"tl.load({at}, mask={mask}, other=0.0).to(tl.float32)"
             case Input(name=name):
-                at = f"{self.buffer(name, 'fp32')} + head * D_V + {channel}"
+                at = f"{w.arg(name, '*fp32')} + head * D_V + {channel}"
                 text = f"tl.load({at}, mask={channel} < D_V, other=0.0)[None, :]"
             case _:
                 text = arithmetic(expr, lambda child: self._in_full_value(child, b), w)
@@ -217,7 +213,7 @@ class Vectors(Frame, ABC):
             case Input(per=Per.TOKEN):
                 text = self._widened(expr, b)
             case Input(name=name):
-                at = f"{self.buffer(name, 'fp32')} + head * D_V + value"
+                at = f"{w.arg(name, '*fp32')} + head * D_V + value"
                 load = f"tl.load({at}, mask=value < D_V, other=0.0)"
                 text = w.temp(self.along(load), f"{name}_head")
             case _:

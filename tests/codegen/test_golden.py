@@ -25,7 +25,6 @@ MODULES: dict[str, tuple[str, Shapes]] = {
     "gdn_preparing_16": ("gdn", Shapes(*QWEN, 16, 5)),
     "gdn_split_64": ("gdn", Shapes(*QWEN, 64, 8)),
     "gdn_deferred_64": ("gdn", Shapes(*QWEN, 64, 8)),
-    "iplr_closed_32": ("iplr", Shapes(2, 4, 60, 48, 32, 20)),
     "gdn_blocked_256": ("gdn", Shapes(4, 12, 96, 60, 256, 12)),
     "iplr_blocked_128": ("iplr", Shapes(4, 4, 64, 64, 128, 4)),
     "gated_delta_product_looped_128": ("gated_delta_product", Shapes(4, 8, 64, 64, 128, 4)),
@@ -48,13 +47,11 @@ MODULES: dict[str, tuple[str, Shapes]] = {
 """A name that is not the library's is one of the recurrences for the staged schedule."""
 JOINED = Schedule(fusion="joined", solver="inverse", gates="inline")
 DEFERRED = Schedule(fusion="split", solver="inverse", commit="deferred")
-CLOSED = Schedule(commit="closed", solver="levels", b_k=64, node_block=32)
 PREPARING = Schedule(fusion="joined", solver="inverse", node_block=16, prepare="joined")
 SCHEDULES = {
     "gated_delta_rule_joined_64": JOINED,
     "gdn_deferred_64": DEFERRED,
     "gdn_preparing_16": PREPARING,
-    "iplr_closed_32": CLOSED,
 }
 """Schedules that are no defaults."""
 

@@ -7,8 +7,6 @@ from typing import Any
 SCHEDULES: dict[str, dict[str, Any]] = {
     "joined": {"fusion": "joined", "solver": "inverse", "gates": "inline", "b_v": 32, "b_k": 32},
     "grouped": {"fusion": "split", "solver": "inverse", "b_k": 64, "factor_heads": 2},
-    "closed commit": {"fusion": "split", "solver": "inverse", "b_k": 64, "commit": "closed"},
-    "closed commit, fused": {"node_block": 16, "b_k": 64, "commit": "closed"},
     "heads first": {"fusion": "split", "solver": "inverse", "order": "heads"},
     "joined, heads first": {
         "fusion": "joined",

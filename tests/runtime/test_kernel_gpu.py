@@ -126,12 +126,6 @@ VARIANTS = (
     Variant("gdn", QWEN_9B, 64, 8, batch=16, schedule="prepared by two warps"),
     Variant("gdn", QWEN, 64, 8, schedule="prepared by eight warps"),
     Variant("gdn", Shape(1, 2, 256, 100), 64, 8, schedule="prepared by eight warps"),
-    Variant("gdn", QWEN_9B, 64, 8, batch=16, schedule="closed commit"),
-    Variant("gated_delta_rule", QWEN, 64, 24, batch=16, schedule="closed commit"),
-    Variant("gated_delta_rule", Shape(1, 2, 96, 60), 40, 9, schedule="closed commit"),
-    Variant("iplr", Shape(1, 2, 64, 64), 33, 6, schedule="closed commit"),
-    *(Variant(n, QWEN, 64, 8, schedule="closed commit") for n in ("comba", "mamba2")),
-    Variant("gdn", Shape(1, 2, 64, 128), 16, 5, dtype="float32", schedule="closed commit, fused"),
     Variant("gla", Shape(2, 2, 128, 96), 33, 9),
     Variant("rwkv7", Shape(2, 2, 64, 64), 32, 8),
     *(Variant(name, QWEN, 64, 8, schedule="spread") for name in ("kda", "dplr")),
@@ -166,7 +160,6 @@ DECODING = (
     Variant("gated_delta_rule", QWEN, 16, 5),
     Variant("gdn", Shape(1, 2, 64, 128), 17, 5, dtype="float32"),
     Variant("gdn", QWEN, 16, 5, schedule="joined, preparing"),
-    Variant("gdn", QWEN, 16, 5, schedule="closed commit, fused"),
 )
 _MADE: dict[Variant, Harness] = {}
 
