@@ -40,18 +40,19 @@ def default_schedule(
     needed and loads issued early. Many fill the GPU: few registers let more programs share a
     multiprocessor. More than 32 nodes keep it busy in one launch, too, where factors and value
     tiles take turns, unless products of many vectors take registers that value tiles would lack;
-    fewer nodes take split launches. More than 32 nodes stand on rows, so that outputs
-    lie as in memory; more than 64 are solved block by block: once per head, too, wherever one
-    inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key channel are
-    summed where a block of 64 nodes has registers for it and requests are many, else walked: in
-    one joined launch where few requests of one pair per token are, by several programs for each
+    fewer nodes take split launches. More than 32 nodes stand on rows, so that outputs lie as in
+    memory, also those of two blocks; more than 64 are solved block by block: once per head, too,
+    wherever one inverse will do. Two pairs per token are folded up to 64 nodes. Decays per key
+    channel are summed where a block of 64 nodes has registers for it and requests are many, else
+    walked (and then one vector reads the state for all, where there are pure writes beside a pair):
+    in one joined launch where few requests of one pair per token are, by several programs for each
     head where these are one or two. A launch of few nodes begins while they are convolved. Value
-    heads share one system where they can. Tiles
-    of a second output need more registers, those of a third would spill under any cap. Several
-    steps per token of deep trees are solved level by level: sweeps would overflow. Sums of few key
-    channels are refused where warps multiply in groups, so that these are walked. Where warps
-    multiply alone, their operands take the registers of a whole state tile, so that it comes in
-    chunks. These last two by counts of instructions and spills: no GPU has measured them.
+    heads share one system where they can. Tiles of a second output need more registers, those of a
+    third would spill under any cap. Several steps per token of deep trees are solved level by
+    level: sweeps would overflow. Sums of few key channels are refused where warps multiply in
+    groups, so that these are walked. Where warps multiply alone, their operands take the registers
+    of a whole state tile, so that it comes in chunks. These last two by counts of instructions and
+    spills: no GPU has measured them.
     """
     narrow = target is not None and target.wgmma and padded(shapes.d_k) < 64
     found = _default_schedule(plan, shapes, batch, sums=not narrow)
@@ -65,6 +66,11 @@ def default_schedule(
     alone = target is not None and target.backend == "cuda" and not target.wide_products
     if alone and found.walk_nodes and not plan.pairs:
         found = replace(found, gates="prepare", prefetch=False, b_k=min(64, found.b_k))
+    if alone and shapes.max_nodes > 64:
+        found = replace(found, orientation="values")
+    if target is not None and not target.wgmma:
+        # Triton 3.6 does not compile such loops for sm_100
+        found = replace(found, factor_stages=1)
     outputs = len(plan.readouts)
     if found.lead and (alone or outputs > 1):
         # few registers for value tiles, but not for what they wait for
@@ -102,10 +108,18 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     if not _has_few_products(plan):
         return None
     gates = "prepare" if plan.mixed else "inline"
-    sums = replace(schedule, path_sum="dot", factor_warps=4, gates=gates)
+    sums = replace(schedule, path_sum="dot", factor_warps=4, factor_stages=3, gates=gates)
     if schedule.b_v < 64:
         return sums
     return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
+
+
+def one_reader(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+    """The same with one vector for all that reads the state: where there are too many products for
+    registers, value tiles come to wait for what they read."""
+    if schedule.node_block < 64 or len(plan.pairs) != 1 or not plan.writes:
+        return None
+    return replace(schedule, readers="folded") if padded(shapes.d_k) >= 64 else None
 
 
 FEW_WALKERS = 2
@@ -210,9 +224,10 @@ def _pairs_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
 def _blocked_schedule(plan: Plan, shapes: Shapes, batch: int) -> Schedule:
     """The split schedule for several node blocks, whose kernels read row scalars back."""
     capped = batch > FEW_REQUESTS and shapes.max_nodes > 128
+    b_v = min(64 if shapes.d_k <= 128 else 32, padded(shapes.d_v))
     return Schedule(
-        fusion="split", solver="inverse",
-        b_v=min(64 if shapes.d_k <= 128 else 32, padded(shapes.d_v)),
+        fusion="split", solver="inverse", b_v=b_v,
+        orientation="nodes" if b_v >= 64 and shapes.max_nodes <= 128 else "values",
         b_k=min(128, padded(shapes.d_k)), node_block=64, gates="prepare",
         registers=168 if capped else 0,
     )  # fmt: skip
@@ -246,7 +261,9 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int, *, sums: bool) -
         few = spread_walks if batch <= FEW_WALKERS else joined_walks
         if many and not sums:
             return split
-        return (key_sums if many else few)(split, plan, shapes) or split
+        if many:
+            return key_sums(split, plan, shapes) or one_reader(split, plan, shapes) or split
+        return few(split, plan, shapes) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
     small_blocks = not single and plan.entangled is None

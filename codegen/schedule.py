@@ -91,6 +91,9 @@ class Schedule:
     factor_warps: int = 4
     factor_registers: int = 0
     """The same cap for the factors kernel."""
+    factor_stages: int = 1
+    """Steps over key channels whose loads the factors kernel keeps in shared memory, and one: more
+    than one where it sums up decays per key channel (`path_sum="dot"`)."""
     factor_heads: int = 1
     """Value heads of one key head that a program of the factors kernel takes, one after the other:
     it loads their key vectors and multiplies them once. Split schedules of one node block."""

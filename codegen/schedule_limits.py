@@ -35,6 +35,7 @@ from boleir.codegen.stage_limits import (
     check_prepare_warps,
     check_readers,
     check_spread_walks,
+    check_steps,
 )
 from boleir.codegen.target_limits import (
     check_loop_products,
@@ -94,6 +95,7 @@ def validate(schedule: Schedule, plan: Plan, shapes: Shapes, target: Target | No
     check_groups(schedule, plan, shapes)
     check_spread_walks(schedule, plan)
     check_readers(schedule, plan, shapes)
+    check_steps(schedule, plan)
     _check_solver(schedule, plan, shapes)
 
 
@@ -122,6 +124,8 @@ def _check_choices(schedule: Schedule) -> None:
     _check_persistent(schedule)
     if not 1 <= schedule.stages <= 8:
         raise InvalidSchedule(f"stages must lie in 1..8, not {schedule.stages}")
+    if not 1 <= schedule.factor_stages <= 8:
+        raise InvalidSchedule(f"factor_stages must lie in 1..8, not {schedule.factor_stages}")
 
 
 def _check_persistent(schedule: Schedule) -> None:

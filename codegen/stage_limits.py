@@ -115,6 +115,17 @@ def check_spread_walks(schedule: Schedule, plan: Plan) -> None:
         raise InvalidSchedule(f"walk_nodes {nodes}: {what}", mend="walk_nodes 0")
 
 
+def check_steps(schedule: Schedule, plan: Plan) -> None:
+    """Steps over key channels, whose loads can run ahead, are those of sums per key channel."""
+    sums = plan.key_decay is not None and schedule.folds and schedule.path_sum == "dot"
+    if schedule.factor_stages > 1 and not sums:
+        raise InvalidSchedule(
+            f"factor_stages {schedule.factor_stages}: no factors kernel of {plan.name} sums up "
+            f"decays per key channel with path_sum {schedule.path_sum}",
+            mend="factor_stages 1",
+        )
+
+
 def check_readers(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     """One vector stands for all that reads the state where one inverse is folded into one
     readout."""

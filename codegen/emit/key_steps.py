@@ -20,8 +20,6 @@ log-decays."""
 STEP_ENTRIES = 16
 """Entries of a key tile that a thread holds during a step: twice as many, where there is but one
 vector of a kind."""
-STEPS_AHEAD = 2
-"""Steps whose loads are on their way before the first begins."""
 GROUP_COLUMNS = 64
 """Channels of a sum that each warp group takes: products with fewer columns are compiled wrongly
 for sm_90."""
@@ -85,8 +83,9 @@ class StepTiles(PathTiles):
             w.let(self.key_name(chunk), channels)
             yield
             return
-        stages = 1 + min(count, STEPS_AHEAD)
-        with w.block(f"for step in tl.range(0, {count}, num_stages={stages}):"):
+        stages = min(self.context.schedule.factor_stages, count + 1)
+        ahead = f"tl.range(0, {count}, num_stages={stages})" if stages > 1 else f"range(0, {count})"
+        with w.block(f"for step in {ahead}:"):
             w.let(self.key_name(chunk), f"step * {width} + {channels}")
             yield
 

@@ -31,7 +31,8 @@ EFFORT_LEVELS = {
 }
 
 FINE = (
-    "registers", "factor_registers", "stages", "commit", "prefetch", "path_sum", "factor_heads",
+    "registers", "factor_registers", "stages", "commit", "prefetch", "path_sum", "factor_stages",
+    "factor_heads",
     "order", "pdl", "lead", "persistent", "walk_nodes", "readers",
 )  # fmt: skip
 """Fields that the model cannot tell apart or hardly: left to the neighbours of good schedules."""

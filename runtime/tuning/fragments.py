@@ -138,6 +138,11 @@ def _walks(chosen: Chosen, shapes: Shapes) -> bool:
     return bool(folds_or_walks and chosen["path_sum"] == "select")
 
 
+def _sums(chosen: Chosen, shapes: Shapes) -> bool:
+    """A factors kernel sums up, and its steps over key channels can be several."""
+    return _folds(chosen, shapes) and chosen["path_sum"] == "dot" and shapes.d_k > 32
+
+
 def _one_block(chosen: Chosen, shapes: Shapes) -> bool:
     """All nodes lie in one block, whose solve is folded."""
     return _folds(chosen, shapes) and shapes.max_nodes <= chosen["node_block"]
@@ -184,6 +189,7 @@ FRAGMENTS: Mapping[str, Fragment] = {
     "prefetch": flag(False, _folds),
     "lead": Fragment((0, 128, 256, 320, 384), 0, _joined, ordered=True),
     "path_sum": choice(PATH_SUMS, _folds),
+    "factor_stages": choice((1, 3), _sums),
     "factor_heads": choice((1, 2, 3, 4, 8), _groups),
     "walk_nodes": choice(WALK_NODES, _walks),
     "readers": choice(READERS, _one_block),

@@ -37,6 +37,7 @@ LATE = (
     "prepare",
     "prepare_nodes",
     "prepare_warps",
+    "factor_stages",
     "factor_heads",
     "walk_nodes",
     "readers",

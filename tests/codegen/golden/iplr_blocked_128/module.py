@@ -51,7 +51,7 @@ Closed form
       no decay
 
 Tree: at most 128 nodes, depth 4
-Schedule: fusion=split solver=inverse b_k=64
+Schedule: fusion=split solver=inverse b_k=64 orientation=nodes
 
 Kernels
     prepare: Before the tree is solved: norms, gates and their sums along the paths.
