@@ -21,6 +21,9 @@ from boleir.codegen.targets import Target
 FEW_REQUESTS = 4
 """Up to this many, the default schedule is chosen for latency."""
 
+INVERSE_SWEEPS = 15
+"""More sweeps than these are not taken for an inverse as a whole, but for blocks of it."""
+
 LEAD = 320
 """Systems that come before the first value tile where programs take turns: nearly as many programs
 as run at the same time."""
@@ -66,7 +69,7 @@ def default_schedule(
     alone = target is not None and target.backend == "cuda" and not target.wide_products
     if alone and found.walk_nodes and not plan.pairs:
         found = replace(found, gates="prepare", prefetch=False, b_k=min(64, found.b_k))
-    if alone and shapes.max_nodes > 64:
+    if alone and (shapes.max_nodes > 64 or found.walk_nodes):
         found = replace(found, orientation="values")
     if target is not None and not target.wgmma:
         # Triton 3.6 does not compile such loops for sm_100
@@ -108,7 +111,9 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     if not _has_few_products(plan):
         return None
     gates = "prepare" if plan.mixed else "inline"
-    sums = replace(schedule, path_sum="dot", factor_warps=4, factor_stages=3, gates=gates)
+    # ptxas 12.8 leaves registers unset behind loads that run ahead, where blocks of inverses follow
+    stages = 1 if horner_sweeps(schedule, plan, shapes) > INVERSE_SWEEPS else 3
+    sums = replace(schedule, path_sum="dot", factor_warps=4, factor_stages=stages, gates=gates)
     if schedule.b_v < 64:
         return sums
     return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
@@ -123,10 +128,11 @@ def one_reader(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | Non
 
 
 FEW_WALKERS = 2
-"""Up to so many requests several programs share the walks of a head: more fill the GPU anyway."""
+"""Up to so many requests several programs share the walks of a head, if a solve follows: more fill
+the GPU anyway."""
 
 
-def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
+def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> Schedule | None:
     """The same in one launch whose first programs share the walks of a head: 16 nodes have no paths
     that are worth it. Without a solve, value tiles wait for little else."""
     if schedule.fusion != "split" or schedule.node_block < 32 or plan.mixed:
@@ -138,11 +144,20 @@ def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | N
     if not plan.pairs:
         if shapes.d_k > 128:
             return replace(shared, b_k=64)
+        if batch > 1 and schedule.node_block >= 64 and min(shapes.d_k, shapes.d_v) >= 64:
+            return _rows_of_nodes(shared, batch)
         return replace(shared, gates="inline", b_k=padded(shapes.d_k), prefetch=True)
     if schedule.node_block < 64:
         return shared
     b_k = min(64, padded(shapes.d_k))
     return replace(shared, b_k=b_k, b_v=min(128, padded(shapes.d_v)), warps=8, walk_nodes=16)
+
+
+def _rows_of_nodes(shared: Schedule, batch: int) -> Schedule:
+    """The same with nodes on rows: fewer registers, so that more programs share a multiprocessor
+    where there are many."""
+    rows = replace(shared, gates="inline", orientation="nodes")
+    return replace(rows, b_k=64) if batch > FEW_WALKERS else replace(rows, b_k=128, prefetch=True)
 
 
 def joined_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
@@ -258,12 +273,13 @@ def _key_decay_schedule(plan: Plan, shapes: Shapes, batch: int, *, sums: bool) -
     )  # fmt: skip
     single = single_inverse(plan)
     if shapes.max_nodes <= 64 and single:
-        few = spread_walks if batch <= FEW_WALKERS else joined_walks
         if many and not sums:
             return split
         if many:
             return key_sums(split, plan, shapes) or one_reader(split, plan, shapes) or split
-        return few(split, plan, shapes) or split
+        if batch <= FEW_WALKERS or (nodes > 32 and not plan.pairs):
+            return spread_walks(split, plan, shapes, batch) or split
+        return joined_walks(split, plan, shapes) or split
     solver = "inverse" if single and plan.pairs else "horner"
     # several systems of 64 nodes spill, but scalars that no earlier kernel prepares need one block
     small_blocks = not single and plan.entangled is None

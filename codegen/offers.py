@@ -25,7 +25,7 @@ def head_groups(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | No
 
 def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     """The same with walks that several programs of the prepare kernel share, where they can."""
-    spread = replace(schedule, path_sum="select", gates="prepare", walk_nodes=16)
+    spread = replace(schedule, path_sum="select", factor_stages=1, gates="prepare", walk_nodes=16)
     try:
         validate(spread, plan, shapes)
     except InvalidSchedule:

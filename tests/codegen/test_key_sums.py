@@ -170,6 +170,17 @@ def test_the_default_walks() -> None:
     assert not lower(boleir.load("kda"), Shapes(1, 2, 64, 32, 64, 5)).context.key_sums
 
 
+@pytest.mark.parametrize(
+    ("name", "depth", "stages"), [("kda", 15, 3), ("kda", 16, 1), ("gla", 63, 3)]
+)
+def test_steps_run_ahead_where_no_blocks_of_inverses_follow(
+    name: str, depth: int, stages: int
+) -> None:
+    """ptxas 12.8 leaves a register unset there."""
+    made = lower(boleir.load(name), Shapes(4, 4, 128, 128, 64, depth), batch=16)
+    assert made.schedule.factor_stages == stages
+
+
 def test_sums_are_prepared_where_inputs_alone_give_them() -> None:
     """Not behind a convolution, nor of decays that wait for a norm."""
     shapes, schedule = Shapes(2, 2, 64, 16, 40, 5), Schedule(**GROUPS)
