@@ -203,7 +203,7 @@ _RESERVED = frozenset(
 
 _LOCALS = frozenset(
     """
-    node_up inside_up decay_up nothing highest
+    node_up inside_up decay_up nothing highest size c_sums
     ahead behind plane row_tile which is_system later prepared ready requests shared system turn
     anchored beyond c_eighths far first_head groups grown key_step key_sums leaving path_mask rate
     path_bits path_entries path_pairs path_row path_word reach row_part seen_at zero

@@ -152,13 +152,15 @@ def test_inputs_named_like_buffers_are_refused(name: str) -> None:
         lower(boleir.parse(text), Shapes(1, 1, 16, 16, 4, 3))
 
 
-def test_scalars_named_like_variables_get_another_name() -> None:
+@pytest.mark.parametrize("name", ["right", "size", "c_sums"])
+def test_scalars_named_like_variables_get_another_name(name: str) -> None:
+    """`size` tells of what is not finite: a scalar in its place would hide that."""
     text = (
         "recurrence r(q: key, k: key, v: value, a: head)\n"
-        "  right = sigmoid(a)\n  S = S + k (right * (v - S^T k))^T\n  out S^T q\n"
+        f"  {name} = sigmoid(a)\n  S = S + k ({name} * (v - S^T k))^T\n  out S^T q\n"
     )
     made = lower(boleir.parse(text), Shapes(1, 1, 16, 16, 4, 3))
-    assert made.plan.scalars[0].name == "right_row"
+    assert made.plan.scalars[0].name == f"{name}_row"
 
 
 def test_levels_of_text() -> None:
