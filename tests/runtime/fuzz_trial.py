@@ -220,15 +220,14 @@ class Trial:
                 self.faults.append("what lies in the workspace changes outputs")
 
     def _earlier(self, batch: Batch, space: Workspace, counters: torch.Tensor) -> None:
-        """Counters after any number of launches; the first of a request may count programs that
-        have prepared, so many in each."""
+        """Counters after any number of launches, each of which adds the same to them: one, or as
+        many as there are programs that prepare or walk."""
         launches = int(self.rng.choice(LAUNCHES))
-        if self.case["schedule"]["prepare"] == "joined":
-            self.made.verify(batch, workspace=space)
-            each = int(counters[0, 0])
-        counters.fill_(launches)
-        if self.case["schedule"]["prepare"] == "joined":
-            counters[:, 0] = (launches * each + 2**31) % 2**32 - 2**31
+        if self.case["schedule"]["prepare"] != "joined":
+            counters.fill_(launches)
+            return
+        self.made.verify(batch, workspace=space)
+        counters.copy_((launches * counters.long() + 2**31) % 2**32 - 2**31)
 
     def _others(self, drawn: list[Sample | None], out: torch.Tensor, cu: list[int]) -> None:
         """Everything apart from one path drawn anew: the request's other nodes, with their parents

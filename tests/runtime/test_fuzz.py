@@ -105,6 +105,14 @@ def test_what_longer_runs_have_found(run_interpreted: Callable[..., Any]) -> Non
         assert not faults, (case, faults)
 
 
+def test_earlier_launches_of_programs_that_walk(run_interpreted: Callable[..., Any]) -> None:
+    """Every head counts its own, two for each launch: a trial with other counters would hang."""
+    walking = {"fusion": "joined", "solver": "inverse", "prepare": "joined", "walk_nodes": 8}
+    case = _case("gla", 1, **walking)
+    (faults,) = run_interpreted("tests.runtime.fuzz_trial:trials", cases=[case])
+    assert not faults, (case, faults)
+
+
 def test_draws_repeat() -> None:
     assert fuzz_cases.draw(11) == fuzz_cases.draw(11)
 
