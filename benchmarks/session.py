@@ -127,8 +127,12 @@ CONTENDERS = tuple(
         ("gdn", "1x64x8", ("", f"{SPLIT},b_k=128")),
         ("gdn", "16x64x8", ("", SPLIT)),
         ("kda", "1x64x8", ("", ALONE, f"{ALONE},{SUMS}")),
-        ("kda", "16x64x8", ("", "registers=128", "path_sum=select,factor_warps=8,b_k=32")),
-        ("gla", "16x64x8", ("", "path_sum=select,factor_warps=8,b_k=32")),
+        (
+            "kda",
+            "16x64x8",
+            ("", "registers=128", "path_sum=select,factor_stages=1,factor_warps=8,b_k=32"),
+        ),
+        ("gla", "16x64x8", ("", "path_sum=select,factor_stages=1,factor_warps=8,b_k=32")),
         ("gated_delta_product", "16x64x8", ("", "b_k=32,stages=4")),
     )
     for fields in choices
