@@ -49,13 +49,13 @@ def default_schedule(
     channel are summed where a block of 64 nodes has registers for it and requests are many, else
     walked (and then one vector reads the state for all, where there are pure writes beside a pair):
     in one joined launch where few requests of one pair per token are, by several programs for each
-    head where these are one or two. A launch of few nodes begins while they are convolved. Value
-    heads share one system where they can. Tiles of a second output need more registers, those of a
-    third would spill under any cap. Several steps per token of deep trees are solved level by
-    level: sweeps would overflow. Sums of few key channels are refused where warps multiply in
-    groups, so that these are walked. Where warps multiply alone, their operands take the registers
-    of a whole state tile, so that it comes in chunks. These last two by counts of instructions and
-    spills: no GPU has measured them.
+    head where these are one or two, or nothing is solved for few of more than 32 nodes. A launch of
+    few nodes begins while they are convolved. Value heads share one system where they can. Tiles of
+    a second output need more registers, those of a third would spill under any cap. Several steps
+    per token of deep trees are solved level by level: sweeps would overflow. Sums of few key
+    channels are refused where warps multiply in groups, so that these are walked. Where warps
+    multiply alone, their operands take the registers of a whole state tile, so that it comes in
+    chunks. These last two by counts of instructions and spills: no GPU has measured them.
     """
     narrow = target is not None and target.wgmma and padded(shapes.d_k) < 64
     found = _default_schedule(plan, shapes, batch, sums=not narrow)
@@ -145,7 +145,7 @@ def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> 
         if shapes.d_k > 128:
             return replace(shared, b_k=64)
         if batch > 1 and schedule.node_block >= 64 and min(shapes.d_k, shapes.d_v) >= 64:
-            return _rows_of_nodes(shared, batch)
+            return _rows_of_nodes(shared, shapes, batch)
         return replace(shared, gates="inline", b_k=padded(shapes.d_k), prefetch=True)
     if schedule.node_block < 64:
         return shared
@@ -153,11 +153,13 @@ def spread_walks(schedule: Schedule, plan: Plan, shapes: Shapes, batch: int) -> 
     return replace(shared, b_k=b_k, b_v=min(128, padded(shapes.d_v)), warps=8, walk_nodes=16)
 
 
-def _rows_of_nodes(shared: Schedule, batch: int) -> Schedule:
+def _rows_of_nodes(shared: Schedule, shapes: Shapes, batch: int) -> Schedule:
     """The same with nodes on rows: fewer registers, so that more programs share a multiprocessor
     where there are many."""
     rows = replace(shared, gates="inline", orientation="nodes")
-    return replace(rows, b_k=64) if batch > FEW_WALKERS else replace(rows, b_k=128, prefetch=True)
+    if batch > FEW_WALKERS:
+        return replace(rows, b_k=64)
+    return replace(rows, b_k=padded(shapes.d_k), prefetch=True)
 
 
 def joined_walks(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:

@@ -140,6 +140,14 @@ def test_no_program_comes_between(name: str) -> None:
     assert found.folded == 16 * (64 * 64 + 64 * 128)
 
 
+@pytest.mark.parametrize("channels", [60, 64, 96, 128, 256])
+def test_defaults_take_any_channels(channels: int) -> None:
+    for batch in (1, 2, 4):
+        shapes = Shapes(1, 2, channels, channels, 64, 8)
+        lowered = lower(boleir.load("gla"), shapes, batch=batch, target=target("sm_90"))
+        assert lowered.context.leaves_rows
+
+
 def test_a_solve_has_programs_of_its_own() -> None:
     lowered = made("kda")
     assert lowered.context.spread_walks
