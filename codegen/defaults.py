@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.inverses import DIRECT
 from boleir.codegen.emit.key_vectors import readers, written_bases
 from boleir.codegen.plan import Plan
 from boleir.codegen.request import Shapes
@@ -20,9 +21,6 @@ from boleir.codegen.targets import Target
 
 FEW_REQUESTS = 4
 """Up to this many, the default schedule is chosen for latency."""
-
-INVERSE_SWEEPS = 15
-"""More sweeps than these are not taken for an inverse as a whole, but for blocks of it."""
 
 LEAD = 320
 """Systems that come before the first value tile where programs take turns: nearly as many programs
@@ -112,7 +110,7 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
         return None
     gates = "prepare" if plan.mixed else "inline"
     # ptxas 12.8 leaves registers unset behind loads that run ahead, where blocks of inverses follow
-    stages = 1 if horner_sweeps(schedule, plan, shapes) > INVERSE_SWEEPS else 3
+    stages = 1 if horner_sweeps(schedule, plan, shapes) > DIRECT else 3
     sums = replace(schedule, path_sum="dot", factor_warps=4, factor_stages=stages, gates=gates)
     if schedule.b_v < 64:
         return sums

@@ -140,9 +140,7 @@ class Context:
         walked, and what their own vectors have in common."""
         from boleir.codegen.emit.key_vectors import is_sized, key_parameters, own_products
 
-        if not self.key_walks:
-            return ()
-        if self.leaves_rows:
+        if not self.key_walks or self.leaves_rows:
             return ()
         if self.spread_walks:
             left = self.walked or self.schedule.gates == "prepare"

@@ -87,16 +87,14 @@ def decode_system(context: Context) -> str:
 
 def begin(tiles: Tiles, early: Callable[[], object], decode: str, head: str, *, pdl: bool) -> None:
     """Indices and the first loads: what comes before row scalars. `decode` finds `head`."""
-    w = tiles.writer
-    prepared = needs_prepare(tiles.context)
+    w, context = tiles.writer, tiles.context
+    prepared, first = needs_prepare(context), context.prepares_first
     if pdl and not prepared:
         w.line("tl.extra.cuda.gdc_wait()")
-    first = tiles.context.prepares_first
-    context = tiles.context
     given = context.schedule.fusion == "joined"
     tiles.program(decode, head, given=given, shared=context.shares_systems)
     if first:
-        expect_prepared(tiles.context, w)
+        expect_prepared(context, w)
     tiles.channels()
     tiles.node_block(0)
     if tiles.context.spread_walks:

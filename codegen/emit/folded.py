@@ -9,6 +9,22 @@ from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 
 
+def place_tiles(tiles: Tiles) -> None:
+    """Bind `place`, where what is handed over for the program's system begins."""
+    context = tiles.context
+    system = f"{bracket(system_number(context))}.to(tl.int64)"
+    place_folded(context, tiles.writer, system)
+
+
+def place_cells(tiles: Tiles) -> None:
+    """The same, and `cell`, the entries of a tile: addresses take registers, so that nobody binds
+    them before they are needed."""
+    w = tiles.writer
+    place_tiles(tiles)
+    if ("cell",) not in w.memo:
+        w.memo["cell",] = w.let("cell", CELL)
+
+
 class Folded:
     """The folded tiles. A single one is loaded at once, so that memory is waited for once; more of
     them, or vectors that come in pieces as well, would take room that other programs use."""
@@ -25,9 +41,7 @@ class Folded:
 
     def _load(self, tile: int) -> Pieces:
         w, context = self.tiles.writer, self.tiles.context
-        place_folded(context, w, f"{bracket(system_number(context))}.to(tl.int64)")
-        if ("cell",) not in w.memo:  # addresses take registers: not before they are needed
-            w.memo["cell",] = w.let("cell", CELL)
+        place_cells(self.tiles)
         count, names = folded_pieces(context), []
         for piece in range(count):
             load = f"tl.load({piece_at(tile * count + piece)})"

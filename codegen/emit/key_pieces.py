@@ -10,20 +10,18 @@ with the vector that stands for all that reads the state, where readers are fold
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context
+from boleir.codegen.emit.folded import place_tiles
 from boleir.codegen.emit.handover import (
     decayed_readers,
     folded_pieces,
     folded_readers,
     folded_tiles,
     parts_stored,
-    place_folded,
     vector_entries,
 )
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.key_walks import WalkedSystem
-from boleir.codegen.emit.output import system_number
 from boleir.codegen.emit.precision import Pieces
-from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.schedule import padded
@@ -78,7 +76,7 @@ class PieceSystem(WalkedSystem):
         t, w = self.tiles, self.writer
         known = ("read pieces", vector, chunk)
         if known not in self.memo:
-            place_folded(self.context, w, f"{bracket(system_number(self.context))}.to(tl.int64)")
+            place_tiles(t)
             live = f", mask=({t.key_name(chunk)} < D_K)[None, :], other=0.0"
             mask = live if t.is_partial(chunk) else ""
             stem, names = f"{stem}{t.key_part(chunk)}", []

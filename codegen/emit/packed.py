@@ -9,19 +9,15 @@ lower half is what that leaves of a float32.
 from __future__ import annotations
 
 from boleir.codegen.emit.context import Context
-from boleir.codegen.emit.folded import Folded
+from boleir.codegen.emit.folded import Folded, place_cells, place_tiles
 from boleir.codegen.emit.handover import (
-    CELL,
     decayed_readers,
     folded_tiles,
     packs,
     piece_at,
-    place_folded,
 )
 from boleir.codegen.emit.key_pieces import PieceSystem, vector_at
-from boleir.codegen.emit.output import system_number
 from boleir.codegen.emit.precision import Pieces, Precision
-from boleir.codegen.emit.text import bracket
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf
@@ -76,9 +72,7 @@ def _tile_word(tiles: Tiles, number: int) -> str:
     """The words of a folded tile; a name."""
     w, known = tiles.writer, ("folded word", number)
     if known not in w.memo:
-        _place(tiles)
-        if ("cell",) not in w.memo:
-            w.memo["cell",] = w.let("cell", CELL)
+        place_cells(tiles)
         w.memo[known] = w.temp(f"tl.load({piece_at(number)})", f"folded_{number}")
     return w.memo[known]
 
@@ -87,17 +81,12 @@ def _vector_word(tiles: Tiles, vector: int, chunk: int) -> str:
     """The words of a key chunk of a vector that reads the state; a name."""
     w, known = tiles.writer, ("vector word", vector, chunk)
     if known not in w.memo:
-        _place(tiles)
+        place_tiles(tiles)
         live = f", mask=({tiles.key_name(chunk)} < D_K)[None, :], other=0.0"
         mask = live if tiles.is_partial(chunk) else ""
         stem = f"{leaf(decayed_readers(tiles.context)[vector][0])}_decayed{tiles.key_part(chunk)}"
         w.memo[known] = w.temp(f"tl.load({vector_at(tiles, vector, 0, chunk)}{mask})", stem)
     return w.memo[known]
-
-
-def _place(tiles: Tiles) -> None:
-    system = f"{bracket(system_number(tiles.context))}.to(tl.int64)"
-    place_folded(tiles.context, tiles.writer, system)
 
 
 def _apart(w: Writer, word: str) -> tuple[str, ...]:
