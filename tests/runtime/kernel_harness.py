@@ -21,6 +21,7 @@ from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
 from boleir.ir import Expr
 from boleir.oracle import evaluate, sequential
+from boleir.oracle.values import Field
 from boleir.runtime.kernel import Factors, Kernel
 from boleir.runtime.pool import PoolLayer
 from boleir.runtime.spot_check import stored_values
@@ -287,10 +288,15 @@ class Harness:
         several outputs side by side."""
         return self.decode(request.arguments, None if mixed is None else self.stored(mixed))
 
-    def decode(self, arguments: Mapping[str, Any], stored: dict[Expr, Any] | None) -> Any:
-        """The walk of arbitrary arguments."""
+    def decode(
+        self,
+        arguments: Mapping[str, Any],
+        stored: dict[Expr, Any] | None,
+        field: Field | None = None,
+    ) -> Any:
+        """The walk of arbitrary arguments, in float64 if nothing else is said."""
         walks = [
-            sequential(self.recurrence.with_output(number), **arguments, stored=stored)
+            sequential(self.recurrence.with_output(number), **arguments, stored=stored, field=field)
             for number in range(len(self.recurrence.outputs))
         ]
         return replace(walks[0], output=np.concatenate([w.output for w in walks], axis=1))
