@@ -5,6 +5,9 @@ the more a node erases. Where one value tile solves for all unknowns, or one nod
 right sides on to the next, two bfloat16 pieces of such terms leave too few digits; three keep all.
 One inverse folded into one readout has cancelled before it is rounded, and needs no more than two;
 that of several pairs is multiplied by what they do to each other.
+
+Written values of the layer alone lie on one line: a whole path of them cancels as a sum of numbers
+does, where different vectors of tokens would not. All digits of these numbers are kept, too.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from boleir.codegen.plan import Operand, PairPlan, Plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule, blocks
 from boleir.functions import FUNCTIONS
-from boleir.ir import Add, Call, Dot, Expr, Number
+from boleir.ir import Add, Call, Dot, Expr, Input, Kind, Number, Per, walk
 
 MILD = 8
 """Longest path, in edges, along which two pieces will do where nodes erase no more than there
@@ -24,8 +27,10 @@ STRONG = 3
 
 def keeps_digits(plan: Plan, shapes: Shapes, schedule: Schedule) -> bool:
     """Whether tiles of pairs of nodes, and what they multiply, enter products in three pieces."""
-    if schedule.precision != "fp32" or schedule.fusion == "staged" or not plan.pairs:
+    if schedule.precision != "fp32" or schedule.fusion == "staged":
         return False
+    if not plan.pairs:
+        return plan.key_decay is None and any(_is_of_layer(x.value) for x in plan.writes)
     if schedule.folds and blocks(schedule, shapes) == 1:
         return len(plan.pairs) > 1 and shapes.max_depth > MILD
     mild = len(plan.writing) == 1 and is_mild(plan, plan.writing[0])
@@ -45,6 +50,12 @@ def is_mild(plan: Plan, pair: PairPlan) -> bool:
     rest.remove(norm)
     bounded = all(_is_share(plan.scalar(name).expr) for name in rest)
     return bounded and abs(erase.constant * write.constant) <= 1.0
+
+
+def _is_of_layer(value: Expr) -> bool:
+    """Whether no vector of a token is in a written value, which tokens may scale all the same."""
+    inputs = [x for x in walk(value) if isinstance(x, Input) and x.kind is Kind.VALUE]
+    return all(x.per is not Per.TOKEN for x in inputs)
 
 
 def _norm(plan: Plan, operand: Operand) -> str | None:

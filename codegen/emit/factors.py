@@ -262,7 +262,8 @@ def _store_folded(
     w.section("store the folded tiles, piece by piece")
     place_folded(context, w)
     w.let("cell", CELL)
-    pieces = [system.precision.pieces(w, tile).names if tile else () for tile in results]
+    split = system.precision.thirds if count == 3 else system.precision.pieces
+    pieces = [split(w, tile).names if tile else () for tile in results]
     for place, names in enumerate(pieces, first):
         for number, piece in enumerate(names, place * count):
             w.line(f"tl.store({piece_at(number)}, {piece})")

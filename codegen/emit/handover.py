@@ -28,7 +28,7 @@ def folded_pieces(context: Context) -> int:
     if context.schedule.precision != "fp32":
         return 1
     several = blocks(context.schedule, context.shapes) > 1
-    return 3 if context.keeps_digits and several else 2
+    return 3 if context.keeps_digits and (several or not context.plan.pairs) else 2
 
 
 def packs(context: Context) -> bool:

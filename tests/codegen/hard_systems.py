@@ -27,6 +27,13 @@ recurrence gated(q: key, k: key, v: value, a: head, b: head; A_log: head, dt_bia
 """
 """One pair, with write strengths up to 2 and decays."""
 
+ON_ONE_LINE = """
+recurrence on_one_line(q: key, k: key, a: head; t: value)
+  S = exp(-exp(a)) * S + k t^T
+  out S^T q
+"""
+"""Nothing erased, and all that is written along one vector: paths cancel as sums of numbers do."""
+
 ALIKE = (
     Case("chain", "identical", 2.0, -0.03),
     Case("chain", "identical", 1.9, 0.0),

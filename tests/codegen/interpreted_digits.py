@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from boleir.check.inputs import Case
-from tests.codegen.hard_systems import ALIKE, HARD, Hard
+from typing import Any
+
+import numpy as np
+
+import boleir
+from boleir.check.check import node_errors
+from boleir.check.inputs import Case, Shape
+from boleir.trees import shapes
+from tests.codegen.hard_systems import ALIKE, HARD, ON_ONE_LINE, Hard
+from tests.runtime.kernel_harness import Batch, Harness
 from tests.runtime.rounding_interpreter import install
 
 
@@ -26,3 +34,25 @@ def folded_readers() -> dict[str, float]:
         Hard("kda", 32, cases, 3, schedule=schedule | {"path_sum": "dot"}),
     )
     return {str(system): system.error(system.harness()) for system in systems}
+
+
+def on_one_line(schedules: list[dict[str, Any]]) -> list[float]:
+    """Worst error per node of writes along one vector, for every schedule."""
+    install()
+    recurrence = boleir.parse(ON_ONE_LINE)
+    trees = [shapes.random(20, seed=seed, max_depth=5) for seed in range(8)]
+    found = []
+    for schedule in schedules:
+        made = Harness(
+            recurrence, Shape(1, 2, 32, 24), max_nodes=20, max_depth=5, dtype="float32",
+            out_dtype="float32", schedule={"b_v": 32, "b_k": 32, "node_block": 32} | schedule,
+        )  # fmt: skip
+        batch = made.batch(trees, range(len(trees)), pool_slots=len(trees))
+        out = made.verify(batch)[0].double().numpy()
+        found.append(float(node_errors(out, _walked(made, batch)).max()))
+    return found
+
+
+def _walked(made: Harness, batch: Batch) -> Any:
+    """Outputs of the walks of all requests, one behind the other."""
+    return np.concatenate([made.walk(batch, b).output for b in range(len(batch.samples))])

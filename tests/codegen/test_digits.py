@@ -13,7 +13,7 @@ from boleir.codegen.planner import make_plan
 from boleir.codegen.request import Shapes
 from boleir.codegen.schedule import Schedule
 from boleir.derive.derive import derive
-from tests.codegen.hard_systems import GATED
+from tests.codegen.hard_systems import GATED, ON_ONE_LINE
 from tests.runtime.kernel_harness import LIMIT
 
 BLOCKED = Schedule(fusion="split", solver="inverse")
@@ -64,6 +64,28 @@ def test_one_folded_inverse_needs_none_of_it_and_two_do() -> None:
 def test_other_precisions_and_systems_without_a_solve_have_none_to_keep() -> None:
     assert not kept(boleir.load("gated_delta_rule"), 63, Schedule(precision="tf32"))
     assert not kept(boleir.load("mamba2"), 63, Schedule())
+
+
+def test_writes_along_one_vector_keep_all_digits() -> None:
+    """A path of them cancels as a sum of numbers; scaled by tokens they still lie on one line."""
+    assert kept(boleir.parse(ON_ONE_LINE), 5, Schedule())
+    scaled = ON_ONE_LINE.replace("k t^T", "k (sigmoid(a) * t)^T")
+    assert kept(boleir.parse(scaled), 5, BLOCKED)
+    of_tokens = ON_ONE_LINE.replace("a: head; t", "a: head, t")
+    assert not kept(boleir.parse(of_tokens), 5, Schedule())
+    assert not kept(boleir.parse(ON_ONE_LINE), 5, Schedule(precision="tf32"))
+
+
+def test_writes_along_one_vector_are_as_good_as_any(run_interpreted: Callable[..., Any]) -> None:
+    folded = {"fusion": "split", "solver": "inverse"}
+    schedules: list[dict[str, Any]] = [
+        {"fusion": "fused"},
+        folded | {"gates": "inline"},
+        folded | {"fusion": "joined", "gates": "inline", "orientation": "nodes"},
+        folded | {"node_block": 16},
+    ]
+    found = run_interpreted("tests.codegen.interpreted_digits:on_one_line", schedules=schedules)
+    assert max(found) <= LIMIT / 2, found
 
 
 def test_hard_systems_are_as_good_as_any(run_interpreted: Callable[..., Any]) -> None:
