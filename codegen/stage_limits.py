@@ -58,8 +58,8 @@ def check_prepare_warps(schedule: Schedule, plan: Plan, shapes: Shapes) -> None:
     context, what = Context(plan, shapes, schedule), ""
     if context.prepares_first:
         what = "programs that prepare in the launch of others have as many as these"
-    elif context.prepared_sums or context.spread_walks:
-        what = "a prepare kernel of walks and sums per key channel has factor_warps"
+    elif context.spread_walks:
+        what = "a prepare kernel of walks has factor_warps"
     if what:
         raise InvalidSchedule(
             f"prepare_warps {schedule.prepare_warps}: {what}", mend="prepare_warps 0"

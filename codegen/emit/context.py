@@ -9,7 +9,7 @@ from boleir.codegen.digits import keeps_digits
 from boleir.codegen.emit.text import bracket
 from boleir.codegen.plan import Plan, Scalar
 from boleir.codegen.request import DTYPES, Shapes
-from boleir.codegen.schedule import Schedule, blocks, looped, padded
+from boleir.codegen.schedule import Schedule, blocks, looped
 from boleir.derive.normal_form import NormalForm
 from boleir.errors import Span
 from boleir.ir import Expr, Input, Kind, Read, ReadKey, walk
@@ -105,17 +105,6 @@ class Context:
         return self.plan.key_decay is not None and folds and self.schedule.path_sum == "dot"
 
     @property
-    def prepared_sums(self) -> bool:
-        """Whether the prepare kernel sums such decays up, where they depend on inputs as they come;
-        sums of 64 nodes need 64 columns there (see `boleir.codegen.emit.key_sums`)."""
-        from boleir.codegen.emit.key_vectors import sums_alone
-
-        schedule = self.schedule
-        wide = schedule.node_block < 64 or padded(self.shapes.d_k) >= 64
-        prepared = self.key_sums and schedule.gates == "prepare"
-        return prepared and wide and sums_alone(self.plan)
-
-    @property
     def spread_walks(self) -> bool:
         """Whether programs of the prepare kernel walk up the paths, each for a few nodes."""
         return self.key_walks and self.schedule.walk_nodes > 0
@@ -136,9 +125,8 @@ class Context:
     def walk_planes(self) -> tuple[str, ...]:
         """Planes of the row buffer that walks up the paths need or leave, behind the row scalars:
         the parent of each node; where another kernel than that of the walks looks for what is not
-        finite, the sum of a node's decays; where another kernel takes products, which nodes have
-        walked, and what their own vectors have in common."""
-        from boleir.codegen.emit.key_vectors import is_sized, key_parameters, own_products
+        finite, the sum of a node's decays."""
+        from boleir.codegen.emit.key_vectors import is_sized, key_parameters
 
         if not self.key_walks or self.leaves_rows:
             return ()
@@ -146,10 +134,7 @@ class Context:
             left = self.walked or self.schedule.gates == "prepare"
             watched = left and (is_sized(self.plan) or key_parameters(self.plan))
             return ("gates_size",) if watched else ()
-        if not self.prepared_sums:
-            return ("parent", "gates_size") if self.walked else ("parent",)
-        own = (f"own_{number}" for number in range(len(own_products(self.plan))))
-        return ("parent", "far", *own, *(("gates_size",) if is_sized(self.plan) else ()))
+        return ("parent", "gates_size") if self.walked else ("parent",)
 
     @property
     def path_planes(self) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from boleir.codegen.emit.key_products import Products
 from boleir.codegen.emit.key_steps import STEP, SUMS
 from boleir.codegen.emit.key_totals import TotalTiles
 from boleir.codegen.emit.key_vectors import (
-    SUMMED,
     Plane,
     Reader,
     by_logarithm,
@@ -260,5 +259,4 @@ class SumTiles(TotalTiles):
         decay = self.context.plan.key_decay
         assert decay is not None
         above = next((reader for reader in self.readers if not reader[1]), None)
-        sums: Plane = SUMMED if self.context.prepared_sums else decay
-        return {sums: c, **({above: f"{c} - g"} if above else {})}
+        return {decay: c, **({above: f"{c} - g"} if above else {})}

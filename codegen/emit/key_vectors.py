@@ -15,19 +15,15 @@ from boleir.codegen.emit.context import Context, plane_of
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.naming import leaf
 from boleir.codegen.plan import Operand, Plan
-from boleir.codegen.rewrite import head_factors, sign
+from boleir.codegen.rewrite import sign
 from boleir.codegen.schedule import blocks
 from boleir.ir import Call, Dot, Expr, Input, Kind, Per, walk
 
 Reader = tuple[Expr, bool]
 """A vector that reads the parent's state, and whether it does so after the decay."""
 
-SUMMED = "c"
-"""The plane of sums of log-decays along the paths, where one kernel takes them and another needs
-them."""
-
-Plane = Expr | Reader | str
-"""What a plane holds: a computed vector, a reader times the decays of its path, or `SUMMED`."""
+Plane = Expr | Reader
+"""What a plane holds: a computed vector, or a reader times the decays of its path."""
 
 
 def readers(plan: Plan) -> tuple[Reader, ...]:
@@ -105,37 +101,24 @@ def is_key_sum(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.fn == "sum" and expr.arg.kind is Kind.KEY
 
 
-def sums_alone(plan: Plan) -> bool:
-    """Whether inputs as they come give all sums over key channels and paths, none of which has to
-    wait for another one."""
-    totals = [x for scalar in plan.scalars for x in key_sums_of(scalar.expr)]
-    vectors = [*decay_vectors(plan), *multiplied(plan)]
-    vectors += [child for total in totals for child in total.children]
-    factors = [factor for vector in vectors for factor in head_factors(vector)]
-    waits = any(x.kind is not Kind.HEAD for f in factors for x in walk(f) if isinstance(x, Input))
-    return not plan.mixed and not waits
-
-
 # -- planes ---------------------------------------------------------------------------------------
 
 
 def vector_planes(context: Context) -> tuple[Plane, ...]:
     """What the planes of `decayed` hold, in order; none where channels decay together."""
-    plan, sums = context.plan, (SUMMED,) if context.prepared_sums else ()
+    plan = context.plan
     if not context.key_walks:
         return ()
     if context.spread_walks:
         return () if context.schedule.folds else readers(plan)
-    return (*readers(plan), *computed(plan), *sums)
+    return (*readers(plan), *computed(plan))
 
 
 def vector_names(context: Context) -> list[str]:
     """The planes in words."""
     plan, names = context.plan, []
     for plane in vector_planes(context):
-        if isinstance(plane, str):
-            names.append("sums of log-decays along its path")
-        elif isinstance(plane, Expr):
+        if isinstance(plane, Expr):
             names.append("decay" if plane == plan.key_decay else leaf(plane))
         else:
             names.append(f"{leaf(plane[0])} times the decays of its path")

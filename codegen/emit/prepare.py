@@ -4,9 +4,7 @@ One launch, two kinds of program. *Convolution* programs take one head of one co
 one block of nodes: each node reads its nearest ancestors and, where its path ends, the committed
 window; activations follow, and row scalars that depend on that input alone (its norm). *Scalar*
 programs compute the other row scalars: those of vectors for one head and one block of nodes, the
-others, and the log-decay summed along each path, for all nodes of a request. Where key channels
-decay apart and their decays are summed, every program takes all of a head instead (see
-`boleir.codegen.emit.key_prepared`).
+others, and the log-decay summed along each path, for all nodes of a request.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from dataclasses import replace
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.convolution import convolved_alike, emit_convolution
 from boleir.codegen.emit.handover import first_handed_plane, handed_planes
-from boleir.codegen.emit.key_prepared import emit_prepared_sums
 from boleir.codegen.emit.key_rows import emit_row_walks
 from boleir.codegen.emit.key_spread import emit_spread_walks, spread_programs
 from boleir.codegen.emit.row_scalars import ScalarGroup, emit_row_scalars, scalar_groups
@@ -36,7 +33,7 @@ def needs_prepare(context: Context) -> bool:
     """Whether there is anything to prepare."""
     plan = context.plan
     rows = context.schedule.gates == "prepare" and has_rows(plan)
-    return bool(plan.mixed) or rows or context.prepared_sums or context.spread_walks
+    return bool(plan.mixed) or rows or context.spread_walks
 
 
 def planes(context: Context) -> int:
@@ -48,8 +45,6 @@ def planes(context: Context) -> int:
 
 def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
     """The prepare kernel."""
-    if context.prepared_sums:
-        return emit_prepared_sums(context, pdl=pdl)
     if context.leaves_rows:
         return emit_row_walks(context)
     if context.spread_walks:
@@ -82,8 +77,6 @@ def emit_prepare(context: Context, *, pdl: bool = False) -> EmittedKernel:
 
 def preparing(context: Context) -> int:
     """Programs that prepare one request."""
-    if context.prepared_sums:
-        return context.shapes.value_heads
     if context.spread_walks:
         return spread_programs(context)
     return _shares(context, _groups(context))[2]

@@ -181,23 +181,6 @@ def test_steps_run_ahead_where_no_blocks_of_inverses_follow(
     assert made.schedule.factor_stages == stages
 
 
-def test_sums_are_prepared_where_inputs_alone_give_them() -> None:
-    """Not behind a convolution, nor of decays that wait for a norm."""
-    shapes, schedule = Shapes(2, 2, 64, 16, 40, 5), Schedule(**GROUPS)
-    waiting = "recurrence waiting(q: key, k: key, v: value, g: key)\n"
-    texts = {
-        "plain": waiting + "  S = diag(exp(g)) * S + k v^T\n  out S^T q\n",
-        "convolved": waiting + "  k = causal_conv(k, width=4)\n"
-        "  S = diag(exp(g)) * S + k v^T\n  out S^T q\n",
-        "normed": waiting + "  g = -sigmoid(l2norm(g))\n  S = diag(exp(g)) * S + k v^T\n"
-        "  out S^T q\n",
-    }
-    for name, text in texts.items():
-        context = lower(boleir.parse(text), shapes, schedule=schedule).context
-        assert context.key_sums, name
-        assert context.prepared_sums == (name == "plain"), name
-
-
 def test_the_workspace_holds_vectors_in_pieces() -> None:
     shapes = Shapes(1, 2, 64, 32, 64, 5)
     walks = Schedule(fusion="split", solver="inverse", b_v=16, b_k=64, node_block=64)
