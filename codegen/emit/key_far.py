@@ -6,20 +6,47 @@ no bit of it.
 
 from __future__ import annotations
 
+from boleir.codegen.emit.context import LARGEST
 from boleir.codegen.emit.key_pieces import store_vector
-from boleir.codegen.emit.key_sums import SumTiles
-from boleir.codegen.emit.key_vectors import computed, plane_tile, product_rows
+from boleir.codegen.emit.key_sums import REACH, SumTiles
+from boleir.codegen.emit.key_vectors import computed, is_sized, plane_tile, product_rows
 from boleir.codegen.emit.key_walks import WALK, Walks
+from boleir.codegen.emit.text import conjunction
+from boleir.ir import Dot
 
 
 def find_far(tiles: SumTiles) -> None:
-    """`leaving`, the bits of the nodes whose sums or vectors leave their bounds, and `far`, whether
-    there is one on a node's path."""
+    """`leaving`, the bits of the nodes whose sums or products leave their bounds, and `far`,
+    whether there is one on a node's path. Entries that are not finite do, and none else are looked
+    at closer."""
     w = tiles.writer
     w.section("nodes on whose path a sum leaves its bounds walk: others keep all their bits")
-    w.let("beyond", f"inside & ({' | '.join(tiles.leaving())})")
-    w.let("leaving", "tl.sum(tl.where(beyond, 1, 0).to(tl.int64) << node.to(tl.int64), axis=0)")
+    tests = [f"(tl.abs({name}) < {LARGEST})" for name in tiles.products.diagonals()]
+    w.let("within", conjunction(f"(reach <= {REACH})", *tests))
+    w.let("leaving", f"tl.sum({_bits('within | ~inside')}, axis=0)")
     w.let("far", f"({tiles.ancestors(0, 0)} & leaving) != 0")
+
+
+def find_lost(tiles: SumTiles) -> None:
+    """Nodes with an entry or a decay that is not finite, among those that have left the bounds."""
+    w, plan = tiles.writer, tiles.context.plan
+    vectors = [x.expr.left for x in tiles.guards if isinstance(x.expr, Dot)]
+    if not vectors and not is_sized(plan):
+        return
+    assert plan.key_decay is not None
+    w.comment("which of them have an entry that is not finite")
+    w.let("size", "tl.zeros([NODE_BLOCK], tl.float32)")
+    with tiles.walk_chunks():
+        squares = [f"{x} * {x}" for x in (tiles.key(vector, 0, WALK) for vector in vectors)]
+        sized = [f"tl.abs({tiles.key(plan.key_decay, 0, WALK)})"] if is_sized(plan) else []
+        w.let("size", f"size + tl.sum({' + '.join([*squares, *sized])}, axis=1)")
+    w.let("finite", f"finite & (within | (size < {LARGEST}))")
+    w.let("bad", f"tl.sum({_bits('finite')}, axis=0)")
+
+
+def _bits(test: str) -> str:
+    """The bits of nodes for which a test fails; text."""
+    return f"tl.where({test}, 0, 1).to(tl.int64) << node.to(tl.int64)"
 
 
 def walk_far(tiles: SumTiles) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from boleir.codegen.emit.key_pieces import store_vector
 from boleir.codegen.emit.key_steps import STEP
+from boleir.codegen.emit.key_totals import SAME
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.precision import Pieces
 from boleir.codegen.naming import leaf
@@ -71,10 +72,19 @@ class Products:
         halves = t.precision.pieces(t.writer, tile)
         return halves, halves
 
+    def diagonals(self) -> list[str]:
+        """Products of nodes with themselves [node], by which each reader and each written vector
+        shows whether it is finite and leaves products finite."""
+        w, names = self.tiles.writer, []
+        found, bases = self.tiles.readers, self.tiles.written
+        for n in range(max(len(found), len(bases))):
+            gram = self.grams[found[n % len(found)], bases[n % len(bases)]]
+            entries = f"tl.where({SAME}, {gram}, 0.0)"
+            names.append(w.let(w.fresh("diagonal"), f"tl.sum({entries}, axis=1)"))
+        return names
+
     def insert_own(self) -> None:
         """Put the products of a node's own vectors onto the diagonals."""
-        t = self.tiles
-        for (reader, base), own in t.own.items():
-            name = self.grams[reader, base]
-            same = "node[None, :] == node[:, None]"
-            t.writer.let(name, f"tl.where({same}, {own}[:, None], {name})")
+        for pair in self.tiles.own:
+            name, own = self.grams[pair], self.tiles.own_entries(pair)
+            self.tiles.writer.let(name, f"tl.where({SAME}, {own}, {name})")

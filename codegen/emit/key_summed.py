@@ -16,7 +16,7 @@ from boleir.codegen.emit.factors import (
     nodes_on_rows,
     open_kernel,
 )
-from boleir.codegen.emit.key_far import find_far, take_walked, walk_far
+from boleir.codegen.emit.key_far import find_far, find_lost, take_walked, walk_far
 from boleir.codegen.emit.key_sums import ANCHOR, SumTiles
 from boleir.codegen.emit.key_walks import WalkedSystem
 from boleir.codegen.emit.writer import EmittedKernel, Writer
@@ -31,6 +31,7 @@ def emit_summed_factors(context: Context, *, pdl: bool) -> EmittedKernel:
     open_kernel(tiles, lambda: None, pdl=pdl)
     find_far(tiles)
     with w.block("if leaving != 0:"):
+        find_lost(tiles)
         walk_far(tiles)
         take_walked(tiles)
     tiles.products.insert_own()

@@ -10,17 +10,17 @@ decays in them are products of matrices. The anchor is the same for all nodes, a
 stay between the bounds is a question to the nodes of a path alone: what is no ancestor of a node
 changes no bit of it. Rows of nodes whose paths leave the bounds come from walks instead.
 
-A sum is a product of the ancestor mask with log-decays in float16 pieces: eighths up to 256 are one
-piece, and their sums are exact; what they leave is at most a sixteenth, two pieces of which keep
-2^-25. Both are added only after the anchor, so that all is rounded once.
+A sum is a product of the ancestor mask with log-decays. Those that lie in memory in 16 bits enter
+it as they are, and what they have in common multiplies the sum; others enter in two float16 pieces,
+which together keep 22 bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import ceil, log2, prod
 
-from boleir.codegen.emit.context import LARGEST, LOG2_E, Context, place
+from boleir.codegen.emit.context import LOG2_E, Context, place
 from boleir.codegen.emit.handover import place_folded
 from boleir.codegen.emit.key_products import Products
 from boleir.codegen.emit.key_steps import STEP, SUMS
@@ -28,9 +28,7 @@ from boleir.codegen.emit.key_totals import TotalTiles
 from boleir.codegen.emit.key_vectors import (
     Plane,
     Reader,
-    by_logarithm,
     decay_vectors,
-    is_sized,
     multiplied,
     plane_mask,
     plane_tile,
@@ -43,26 +41,23 @@ from boleir.codegen.emit.text import conjunction, product
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf
+from boleir.codegen.plan import Scalar
 from boleir.codegen.rewrite import (
     constant_value,
     head_factors,
     is_constant,
-    sign,
     split_scale,
 )
 from boleir.ir import Expr, Input, Kind, Per, walk
 
 ANCHOR, REACH = 52, "64.0"
 """c + ANCHOR stays within +-REACH: c between -116 and 12, rounded to 2^-19."""
-LIMIT = 256
+LIMIT = 256.0
 """A log-decay beyond this leads out of the bounds."""
-LARGEST_ENTRY, LARGEST_SQUARE = "1.0e12", "1.0e24"
-"""Bound of a vector's entries, since products of two stay finite with these factors; of the sum of
-their squares."""
-EIGHTHS = "1572864.0"
-"""Adding 1.5 * 2^20 rounds to eighths."""
-GREATEST_GROWTH = "120.0"
-"""Bound of a finite log-decay: sums of such decays over the channels are finite."""
+LEAST_RATE = 2.0**-7
+"""Bounds of a factor of all log-decays: the limit divided by it is a number of 16 bits."""
+WHOLE = {"bf16": "bfloat16", "fp16": "float16"}
+"""Formats of 16 bits."""
 
 
 class SumTiles(TotalTiles):
@@ -77,22 +72,25 @@ class SumTiles(TotalTiles):
         self.products = Products(self)
         self.rate = ""
         """By what to multiply the rest of a log-decay, in base 2; text."""
-
-    def leaving(self) -> list[str]:
-        """Tests of whether the sums or the vectors of a node leave their bounds."""
-        tests = [f"(reach > {REACH})", *([f"(entry > {LARGEST_ENTRY})"] if self.bounded() else [])]
-        return [*tests, *(f"({name} > {LARGEST_SQUARE})" for name in self.squares())]
+        self.piece = ""
+        """The format of log-decays that enter sums as they lie in memory, where they do."""
 
     # -- decays and what they stand in ------------------------------------------------------------
 
     def _finite_tests(self, b: int) -> str:
-        """The same, decays first: other row scalars are not needed before their work is done."""
+        """The same, decays first: other row scalars are not needed before their work is done. What
+        is not finite in key vectors leads out of the bounds: nodes that walk look for it."""
         self.inner_scalars(b)
-        sizes = self.decay_rows(b)
-        needed = [x for x in self.context.scalars_needed if not self.is_watched(x)]
+        self.decay_rows(b)
+        needed = [x for x in self.context.scalars_needed if x not in self.guards]
         tests = [is_finite(x, self.row_scalar(x, b)) for x in needed]
-        tests += [f"tl.abs({name}) < {LARGEST}" for name in sizes]
         return conjunction(*(tests or ["node >= 0"]))
+
+    @property
+    def guards(self) -> list[Scalar]:
+        """Row scalars that only tell of key vectors that are not finite, unless they are there."""
+        scalars = [] if self.rows_ready else self.context.scalars_needed
+        return [x for x in scalars if x.watches is Kind.KEY]
 
     def inner_scalars(self, b: int) -> None:
         """Row scalars inside the vectors of a step."""
@@ -108,8 +106,7 @@ class SumTiles(TotalTiles):
 
     def decay_rows(self, b: int) -> list[str]:
         """All that the decays stand in: vectors with the decays of their paths, their products, how
-        far the nodes go beyond the bounds. Gives a row that is not finite where a decay is not,
-        unless finite inputs have finite decays."""
+        far the nodes go. Gives no row that tells of decays."""
         w = self.writer
         w.section(
             "decays of whole paths: sums of log-decays, products of vectors with those inside"
@@ -117,7 +114,7 @@ class SumTiles(TotalTiles):
         place_folded(self.context, w)
         if not self.rows_ready:
             self.begin_totals(b)
-        rows = self.begin_sums()
+        self.begin_sums()
         if self.together:
             self.products.begin()
             with self.steps(STEP, self.step_width):
@@ -125,7 +122,7 @@ class SumTiles(TotalTiles):
                 self.reduce(STEP)
                 self.sums(STEP)
                 if False in self.times:
-                    w.let("c_above", "c - g")
+                    w.let("c_above", f"c - {self.own_decay}")
                 self.products.step()
         else:
             with self.steps(SUMS, self.sums_width):
@@ -136,31 +133,28 @@ class SumTiles(TotalTiles):
             w.line("tl.debug_barrier()")
             self.multiply(reduce=True)
         self.forget_ancestors()
-        return rows
+        return []
 
-    def begin_sums(self) -> list[str]:
-        """What steps of sums start from; gives names of rows that are not finite where a decay is
-        not."""
-        w, plan = self.writer, self.context.plan
+    def begin_sums(self) -> None:
+        """What steps of sums start from."""
+        plan = self.context.plan
         assert plan.key_log_decay is not None
-        path_matrix(self, "path_mask", "float16")
-        self._find_rate(split_scale(plan.key_log_decay)[0])
-        sized = ["gates_size"] if is_sized(plan) else []
-        self.own = self.own_names()
-        entry = ["entry"] if self.bounded() else []
-        size = ["size"] if self.watched else []
-        for name in ("reach", *entry, *size, *sized, *self.own.values()):
-            w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
-        return [*sized, *size]
+        self._find_rate(*split_scale(plan.key_log_decay))
+        path_matrix(self, "path_mask", WHOLE.get(self.piece, "float16"))
+        self.writer.let("reach", "tl.zeros([NODE_BLOCK], tl.float32)")
+        self.begin_own()
 
-    def _find_rate(self, factors: list[Expr]) -> None:
-        """`rate`, from the factors that a log-decay has in common for all channels."""
+    def _find_rate(self, factors: list[Expr], base: Expr) -> None:
+        """`rate`, from the factors that a log-decay has in common for all channels. Where it is a
+        number, log-decays in 16 bits are summed up as they are."""
         numbers = [constant_value(x, self.context.dims) for x in factors if is_constant(x)]
-        rate = repr(prod(numbers, start=float(LOG2_E)))
+        number = prod(numbers, start=float(LOG2_E))
+        self.rate = repr(number)
         scalars = [self.weight(x, 0, "") for x in factors if not is_constant(x)]
         if scalars:
-            rate = self.writer.let("rate", product(rate, *scalars)) + "[:, None]"
-        self.rate = rate
+            self.rate = self.writer.let("rate", product(self.rate, *scalars)) + "[:, None]"
+        elif self.is_short(base) and LEAST_RATE <= abs(number) <= 1 / LEAST_RATE:
+            self.piece = self.context.dtype
 
     def load_keys(self, chunk: int, vectors: tuple[Expr, ...]) -> None:
         """Issue the loads of what vectors are computed from, all of them before any is used: what
@@ -197,42 +191,38 @@ class SumTiles(TotalTiles):
             del self.memo[known]
 
     def sums(self, chunk: int) -> None:
-        """c + ANCHOR, c summed in eighths and what they leave; how far each node goes beyond the
-        bounds."""
+        """c + ANCHOR; how far each node goes."""
         w, plan = self.writer, self.context.plan
         assert plan.key_log_decay is not None
         w.origin("log-decay g", place(plan.key_decay, plan.form.decay))
         _, base = split_scale(plan.key_log_decay)
-        tile = self.rows_for_nodes(base, self.key(base, 0, chunk), self.key_mask(0, chunk))
-        w.let("g", f"{tile} * {self.rate}")
-        if is_sized(plan):
-            w.let("gates_size", f"gates_size + tl.sum({self._size(chunk)}, axis=1)")
-        bounded = f"tl.maximum(g, -{LIMIT}.0)"
-        falls = sign(plan.key_log_decay) < 0
-        w.let("g", bounded if falls else f"tl.minimum({bounded}, {LIMIT}.0)")
-        w.let("g_eighths", f"(g + {EIGHTHS}) - {EIGHTHS}")
-        w.let("g_rest", "g - g_eighths")
-        w.let("g_rest_hi", "g_rest.to(tl.float16)")
-        w.let("g_rest_lo", "(g_rest - g_rest_hi.to(tl.float32)).to(tl.float16)")
-        w.let("c_eighths", "tl.dot(path_mask, g_eighths.to(tl.float16))")
-        w.let("c_rest", "tl.dot(path_mask, g_rest_lo)")
-        w.let("c_rest", "tl.dot(path_mask, g_rest_hi, c_rest)")
-        w.comment(f"2^{ANCHOR} keeps products with decays and their inverses from overflowing")
-        w.let(self.sum_name, f"(c_eighths + {ANCHOR}.0) + c_rest")
+        kept = f"2^{ANCHOR} keeps products with decays and their inverses from overflowing"
+        if self.piece:
+            assert isinstance(base, Input)
+            limit = 2.0 ** ceil(log2(LIMIT / abs(float(self.rate))))
+            w.let("g", bounded(self.raw_key(base, 0, chunk), limit))
+            w.comment(kept)
+            total = f"tl.dot(path_mask, g) * {self.rate}"
+            w.let(self.sum_name, f"{total} + {ANCHOR}.0")
+        else:
+            tile = self.rows_for_nodes(base, self.key(base, 0, chunk), self.key_mask(0, chunk))
+            w.let("g", bounded(f"{tile} * {self.rate}", LIMIT))
+            w.let("g_hi", "g.to(tl.float16)")
+            w.let("g_lo", "(g - g_hi.to(tl.float32)).to(tl.float16)")
+            w.let(self.sum_name, "tl.dot(path_mask, g_lo)")
+            w.comment(kept)
+            w.let(self.sum_name, f"tl.dot(path_mask, g_hi, {self.sum_name}) + {ANCHOR}.0")
         w.let("reach", f"tl.maximum(reach, tl.max(tl.abs({self.sum_name}), axis=1))")
+
+    @property
+    def own_decay(self) -> str:
+        """The log-decay of the nodes themselves, in base 2, during a step."""
+        return f"g.to(tl.float32) * {self.rate}" if self.piece else "g"
 
     @property
     def sum_name(self) -> str:
         """Name of a step's sums: steps that multiply, of another width, have a `c` of their own."""
         return "c" if self.together else "c_sums"
-
-    def _size(self, chunk: int) -> str:
-        """A tile whose sum over channels is finite where all decays are; text."""
-        if by_logarithm(self.context.plan):
-            return f'tl.where(g < {GREATEST_GROWTH}, 0.0, float("inf"))'
-        decay = self.context.plan.key_decay
-        assert decay is not None
-        return f"tl.abs({self.key(decay, 0, chunk)})"
 
     def leave_sums(self) -> None:
         """Store the sums of a step."""
@@ -259,4 +249,10 @@ class SumTiles(TotalTiles):
         decay = self.context.plan.key_decay
         assert decay is not None
         above = next((reader for reader in self.readers if not reader[1]), None)
-        return {decay: c, **({above: f"{c} - g"} if above else {})}
+        return {decay: c, **({above: f"{c} - {self.own_decay}"} if above else {})}
+
+
+def bounded(tile: str, limit: float) -> str:
+    """`tile` within its limits: through the zeros of the mask all nodes would be reached by what is
+    not finite; text."""
+    return f"tl.minimum(tl.maximum({tile}, {-limit!r}), {limit!r})"

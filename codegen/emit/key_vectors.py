@@ -153,8 +153,8 @@ def plane_tile(tiles: Tiles, plane: Plane, chunk: int, b: int, node: str = "") -
     key = ("vector plane", number)
     if key not in tiles.memo:
         decayed, capacity = w.arg("decayed", "*fp32"), w.arg("capacity", "i64")
-        plane = plane_of(number, tiles.context.system_head)
-        at = f"{decayed} + ({plane} * {capacity} + first) * D_K"
+        row = plane_of(number, tiles.context.system_head)
+        at = f"{decayed} + ({row} * {capacity} + first) * D_K"
         tiles.memo[key] = w.temp(at, f"decayed_{number}_rows")
     row = f"({node or tiles.context.block('node', b)} * D_K)[:, None]"
     return f"{tiles.memo[key]} + {row} + {tiles.key_name(chunk)}[None, :]"

@@ -232,11 +232,10 @@ def _products_shape(context: Context) -> str:
 def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
     """Names of values that occur in the kernels."""
     entries = [
-        ("c", "log-decays in base 2 over the path of a node, itself included, summed in eighths"),
-        ("c_rest", "what the eighths leave: c + c_rest is the sum"),
+        ("c", "log-decays in base 2, summed over the path of a node, itself included"),
+        ("c_rest", "c is in eighths, this what they leave: c + c_rest is the sum"),
         ("g", "log-decay of the node, in base 2"),
         ("norm_x", "1 / |x| of a vector x that is normalised"),
-        ("size", "sum of the squares of all vectors that no row scalar tells about"),
         ("guard_x", "sum of squares of a vector x, to notice entries that are not finite"),
         ("x_hi, x_lo", "bfloat16 parts of x"),
         ("x_earlier", "x of the node block that is taken in, not of the one being solved"),
@@ -271,8 +270,11 @@ def _variables(context: Context, kernels: list[EmittedKernel]) -> list[_Entry]:
             ("walked_x", "products of vectors with the decays between their nodes"),
             ("grown, shrunk", "2^c or 2^c_above, and 2^-c: decays, where c begins with an anchor"),
             ("gram_x", "products of vectors with the decays between their nodes in them"),
-            ("reach, entry", "largest |c| and largest entry of a node's vectors"),
-            ("far", "nodes on whose path one of these leaves its bounds: they walk"),
+            ("reach", "largest |c| of a node"),
+            ("diagonal", "products of nodes with themselves, not finite where a vector is not"),
+            ("within", "nodes that leave no bounds by either"),
+            ("far", "nodes with others than these on their path: they walk"),
+            ("size", "what is not finite where a vector or a decay of a node is not"),
             ("anchored", "what takes the anchor out again: one for nodes that walk"),
             ("rate", "by what to multiply the rest of a log-decay, in base 2"),
             ("own_x", "products of vectors of the same node, between which no decays lie"),

@@ -134,8 +134,8 @@ def test_what_is_not_finite_reaches_descendants_only(
 
 SUMS = {
     "a step too few": (r"in range\(0, 4\)", "in range(0, 3)"),
-    "eighths alone": (r"c = \(c_eighths \+ 52.0\) \+ c_rest", "c = c_eighths + 52.0"),
-    "what eighths leave alone": (r"c = \(c_eighths \+ 52.0\)", "c = 52.0"),
+    "the first piece alone": (r"g_lo = \(g - g_hi", "g_lo = (0.0 * g_hi"),
+    "the second piece alone": (r"tl.dot\(path_mask, g_hi, c\)", "c"),
     "written vectors without decay": (
         r"shrunk = tl.exp2\(-c\)",
         "shrunk = tl.exp2(0.0 * c - 52.0)",
@@ -146,7 +146,7 @@ SUMS = {
 }
 """Changes that matter as long as sums of decays stay within their bounds."""
 WALKS = {
-    "bounds ignored": (r"reach > 64.0", "reach > 1e9"),
+    "bounds ignored": (r"within \| ~inside", "node >= 0"),
     "a step too few": (r"range\(0, deepest \+ 1\)", "range(0, deepest)"),
     "the wrong parent": (r"reached = parent", "reached = reached - 1"),
 }
@@ -162,7 +162,7 @@ def test_changes_of_the_text_are_noticed(
     )
     assert errors.pop("") <= LIMIT
     for label, error in errors.items():
-        assert not -1.0 <= error <= 50 * LIMIT, (label, error)
+        assert not -1.0 <= error <= 5 * LIMIT, (label, error)
 
 
 def test_the_default_walks() -> None:
