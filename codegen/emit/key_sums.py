@@ -200,7 +200,8 @@ class SumTiles(TotalTiles):
         if self.piece:
             assert isinstance(base, Input)
             limit = 2.0 ** ceil(log2(LIMIT / abs(float(self.rate))))
-            w.let("g", bounded(self.raw_key(base, 0, chunk), limit))
+            short = f".to(tl.{WHOLE[self.piece]})"  # Triton 3.6 compares bfloat16 as float32
+            w.let("g", bounded(self.raw_key(base, 0, chunk), limit) + short)
             w.comment(kept)
             total = f"tl.dot(path_mask, g) * {self.rate}"
             w.let(self.sum_name, f"{total} + {ANCHOR}.0")
