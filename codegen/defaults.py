@@ -53,7 +53,8 @@ def default_schedule(
     per token of deep trees are solved level by level: sweeps would overflow. Sums of few key
     channels are refused where warps multiply in groups, so that these are walked. Where warps
     multiply alone, their operands take the registers of a whole state tile, so that it comes in
-    chunks. These last two by counts of instructions and spills: no GPU has measured them.
+    chunks, or in narrow tiles. These last by counts of instructions and spills: no GPU has measured
+    them.
     """
     narrow = target is not None and target.wgmma and padded(shapes.d_k) < 64
     found = _default_schedule(plan, shapes, batch, sums=not narrow)
@@ -69,6 +70,8 @@ def default_schedule(
         found = replace(found, gates="prepare", prefetch=False, b_k=min(64, found.b_k))
     if alone and (shapes.max_nodes > 64 or found.walk_nodes):
         found = replace(found, orientation="values")
+    if alone and plan.key_decay is not None and found.path_sum == "dot":
+        found = replace(found, orientation="values", b_v=min(32, found.b_v), registers=0)
     if target is not None and not target.wgmma:
         # Triton 3.6 does not compile such loops for sm_100
         found = replace(found, factor_stages=1)
@@ -114,7 +117,11 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     sums = replace(schedule, path_sum="dot", factor_warps=4, factor_stages=stages, gates=gates)
     if schedule.b_v < 64:
         return sums
-    return replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
+    sums = replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
+    if plan.pairs or len(plan.readouts) > 1 or shapes.d_k > 128:
+        return sums
+    # nothing but these vectors has to be loaded for a head's value tiles: once is enough
+    return replace(sums, b_v=min(128, padded(shapes.d_v)), registers=0)
 
 
 def one_reader(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:

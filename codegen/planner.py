@@ -206,8 +206,8 @@ _LOCALS = frozenset(
     node_up inside_up decay_up nothing highest size c_sums
     ahead behind plane row_tile which is_system later prepared ready requests shared system turn
     anchored beyond c_eighths diagonal far first_head g_hi g_lo groups grown key_step key_sums
-    leaving path_mask rate path_bits path_entries path_pairs path_row path_word reach row_part
-    seen_at zero
+    leaving path_above path_bits path_entries path_mask path_pairs path_row path_word rate reach
+    row_part seen_at zero
     shrunk walked count_at entries member minus_h node_there position rows_again start_position
     state_row tile_at tile_key waiting within
     above accepted_node back bad bad_nodes below bit block c c_above c_above_rest c_rest cell

@@ -24,7 +24,7 @@ from boleir.codegen.emit.context import LOG2_E, Context, place
 from boleir.codegen.emit.handover import place_folded
 from boleir.codegen.emit.key_products import Products
 from boleir.codegen.emit.key_steps import STEP, SUMS
-from boleir.codegen.emit.key_totals import TotalTiles
+from boleir.codegen.emit.key_totals import SAME, TotalTiles
 from boleir.codegen.emit.key_vectors import (
     Plane,
     Reader,
@@ -119,10 +119,8 @@ class SumTiles(TotalTiles):
             self.products.begin()
             with self.steps(STEP, self.step_width):
                 self.load_keys(STEP, self.vectors())
-                self.reduce(STEP)
                 self.sums(STEP)
-                if False in self.times:
-                    w.let("c_above", f"c - {self.own_decay}")
+                self.reduce(STEP, beside="c")
                 self.products.step()
         else:
             with self.steps(SUMS, self.sums_width):
@@ -140,7 +138,10 @@ class SumTiles(TotalTiles):
         plan = self.context.plan
         assert plan.key_log_decay is not None
         self._find_rate(*split_scale(plan.key_log_decay))
-        path_matrix(self, "path_mask", WHOLE.get(self.piece, "float16"))
+        dtype = WHOLE.get(self.piece, "float16")
+        path_matrix(self, "path_mask", dtype)
+        if False in self.times:
+            self.writer.let("path_above", f"tl.where({SAME}, 0.0, path_mask).to(tl.{dtype})")
         self.writer.let("reach", "tl.zeros([NODE_BLOCK], tl.float32)")
         self.begin_own()
 
@@ -196,29 +197,30 @@ class SumTiles(TotalTiles):
         assert plan.key_log_decay is not None
         w.origin("log-decay g", place(plan.key_decay, plan.form.decay))
         _, base = split_scale(plan.key_log_decay)
-        kept = f"2^{ANCHOR} keeps products with decays and their inverses from overflowing"
         if self.piece:
             assert isinstance(base, Input)
             limit = 2.0 ** ceil(log2(LIMIT / abs(float(self.rate))))
             short = f".to(tl.{WHOLE[self.piece]})"  # Triton 3.6 compares bfloat16 as float32
             w.let("g", bounded(self.raw_key(base, 0, chunk), limit) + short)
-            w.comment(kept)
-            total = f"tl.dot(path_mask, g) * {self.rate}"
-            w.let(self.sum_name, f"{total} + {ANCHOR}.0")
         else:
             tile = self.rows_for_nodes(base, self.key(base, 0, chunk), self.key_mask(0, chunk))
             w.let("g", bounded(f"{tile} * {self.rate}", LIMIT))
             w.let("g_hi", "g.to(tl.float16)")
             w.let("g_lo", "(g - g_hi.to(tl.float32)).to(tl.float16)")
-            w.let(self.sum_name, "tl.dot(path_mask, g_lo)")
-            w.comment(kept)
-            w.let(self.sum_name, f"tl.dot(path_mask, g_hi, {self.sum_name}) + {ANCHOR}.0")
+        w.comment(f"2^{ANCHOR} keeps products with decays and their inverses from overflowing")
+        self._sum(self.sum_name, "path_mask")
+        if False in self.times:
+            self._sum("c_above", "path_above")
         w.let("reach", f"tl.maximum(reach, tl.max(tl.abs({self.sum_name}), axis=1))")
 
-    @property
-    def own_decay(self) -> str:
-        """The log-decay of the nodes themselves, in base 2, during a step."""
-        return f"g.to(tl.float32) * {self.rate}" if self.piece else "g"
+    def _sum(self, name: str, mask: str) -> None:
+        """`name`: sums of the pieces of log-decays over a mask of nodes."""
+        w = self.writer
+        if self.piece:
+            w.let(name, f"tl.dot({mask}, g) * {self.rate} + {ANCHOR}.0")
+        else:
+            w.let(name, f"tl.dot({mask}, g_lo)")
+            w.let(name, f"tl.dot({mask}, g_hi, {name}) + {ANCHOR}.0")
 
     @property
     def sum_name(self) -> str:
@@ -250,7 +252,7 @@ class SumTiles(TotalTiles):
         decay = self.context.plan.key_decay
         assert decay is not None
         above = next((reader for reader in self.readers if not reader[1]), None)
-        return {decay: c, **({above: f"{c} - {self.own_decay}"} if above else {})}
+        return {decay: c, **({above: "c_above"} if above else {})}
 
 
 def bounded(tile: str, limit: float) -> str:

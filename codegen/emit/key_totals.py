@@ -26,10 +26,10 @@ class TotalTiles(StepTiles):
         between them, so that they need no pieces; where all else has decayed, they alone are
         left."""
 
-    def reduce(self, chunk: int) -> None:
+    def reduce(self, chunk: int, beside: str = "") -> None:
         """What sums over a step's channels take no decays: totals, products of a node's own
-        vectors."""
-        self._add_totals(chunk)
+        vectors. `beside`: a tile that products have left, always finite."""
+        self._add_totals(chunk, beside)
         self._own_products(chunk)
 
     # -- row scalars ------------------------------------------------------------------------------
@@ -46,11 +46,13 @@ class TotalTiles(StepTiles):
                 self.totals[total] = w.let(name, "tl.zeros([NODE_BLOCK], tl.float32)")
                 self.memo["head", total.key, b] = name
 
-    def _add_totals(self, chunk: int) -> None:
+    def _add_totals(self, chunk: int, beside: str) -> None:
+        # what depends on loads alone Triton would compute once more, in the layout of loads
+        zero = f" + {beside} * 0.0" if beside else ""
         for total, name in self.totals.items():
             factors = total.children if isinstance(total, Dot) else (total.children[0],)
             some = " * ".join(self.key(x, 0, chunk) for x in factors)
-            self.writer.let(name, f"{name} + tl.sum({some}, axis=1)")
+            self.writer.let(name, f"{name} + tl.sum({some}{zero}, axis=1)")
 
     def _head(self, expr: Expr, b: int) -> str:
         """The same; sums over key channels are there already."""
