@@ -19,28 +19,29 @@ def find_far(tiles: SumTiles) -> None:
     """`leaving`, the bits of the nodes whose sums or products leave their bounds, and `far`,
     whether there is one on a node's path. Entries that are not finite do, and none else are looked
     at closer."""
-    w = tiles.writer
+    w, word = tiles.writer, tiles.ancestors(0, 0)
     w.section("nodes on whose path a sum leaves its bounds walk: others keep all their bits")
-    tests = [f"(tl.abs({name}) < {LARGEST})" for name in tiles.products.diagonals()]
-    w.let("within", conjunction(f"(reach <= {REACH})", *tests))
+    tests = [f"tl.abs({name}) < {LARGEST}" for name in tiles.products.diagonals()]
+    w.let("within", conjunction(f"reach <= {REACH}", *tests, *tiles.tests))
     w.let("leaving", f"tl.sum({_bits('within | ~inside')}, axis=0)")
-    w.let("far", f"({tiles.ancestors(0, 0)} & leaving) != 0")
+    w.let("far", f"({word} & leaving) != 0")
 
 
 def find_lost(tiles: SumTiles) -> None:
-    """Nodes with an entry or a decay that is not finite, among those that have left the bounds."""
+    """Which of the nodes that have left the bounds have an entry or a decay that is not finite."""
     w, plan = tiles.writer, tiles.context.plan
     vectors = [x.expr.left for x in tiles.guards if isinstance(x.expr, Dot)]
-    if not vectors and not is_sized(plan):
-        return
     assert plan.key_decay is not None
     w.comment("which of them have an entry that is not finite")
-    w.let("size", "tl.zeros([NODE_BLOCK], tl.float32)")
-    with tiles.walk_chunks():
-        squares = [f"{x} * {x}" for x in (tiles.key(vector, 0, WALK) for vector in vectors)]
-        sized = [f"tl.abs({tiles.key(plan.key_decay, 0, WALK)})"] if is_sized(plan) else []
-        w.let("size", f"size + tl.sum({' + '.join([*squares, *sized])}, axis=1)")
-    w.let("finite", f"finite & (within | (size < {LARGEST}))")
+    tests = [*tiles.tests]
+    if vectors or is_sized(plan):
+        w.let("size", "tl.zeros([NODE_BLOCK], tl.float32)")
+        with tiles.walk_chunks():
+            squares = [f"{x} * {x}" for x in (tiles.key(vector, 0, WALK) for vector in vectors)]
+            sized = [f"tl.abs({tiles.key(plan.key_decay, 0, WALK)})"] if is_sized(plan) else []
+            w.let("size", f"size + tl.sum({' + '.join([*squares, *sized])}, axis=1)")
+        tests.append(f"size < {LARGEST}")
+    w.let("finite", f"within | ({conjunction(*tests)})" if tests else "node >= 0")
     w.let("bad", f"tl.sum({_bits('finite')}, axis=0)")
 
 

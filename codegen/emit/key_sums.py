@@ -37,7 +37,7 @@ from boleir.codegen.emit.key_vectors import (
 )
 from boleir.codegen.emit.path_matrix import path_matrix
 from boleir.codegen.emit.precision import Precision
-from boleir.codegen.emit.text import conjunction, product
+from boleir.codegen.emit.text import product
 from boleir.codegen.emit.tiles import is_finite
 from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf
@@ -72,19 +72,21 @@ class SumTiles(TotalTiles):
         self.products = Products(self)
         self.rate = ""
         """By what to multiply the rest of a log-decay, in base 2; text."""
+        self.tests: list[str] = []
+        """Tests of whether the row scalars of a node are finite."""
         self.piece = ""
         """The format of log-decays that enter sums as they lie in memory, where they do."""
 
     # -- decays and what they stand in ------------------------------------------------------------
 
-    def _finite_tests(self, b: int) -> str:
-        """The same, decays first: other row scalars are not needed before their work is done. What
-        is not finite in key vectors leads out of the bounds: nodes that walk look for it."""
+    def scalars(self, b: int) -> None:
+        """Decays first: other row scalars are not needed before their work is done. What is not
+        finite leads out of the bounds: where nodes walk, some are looked for that are bad."""
         self.inner_scalars(b)
         self.decay_rows(b)
         needed = [x for x in self.context.scalars_needed if x not in self.guards]
-        tests = [is_finite(x, self.row_scalar(x, b)) for x in needed]
-        return conjunction(*(tests or ["node >= 0"]))
+        self.tests = [is_finite(x, self.row_scalar(x, b)) for x in needed]
+        self.writer.let("bad", "tl.zeros([], tl.int64)")
 
     @property
     def guards(self) -> list[Scalar]:
