@@ -101,8 +101,8 @@ Names and shapes (N nodes of all requests, B requests)
     unknowns       fp32 [2, capacity, 512]: U
     out            bf16 [N, 8, 64]
     table          int64 [layers, columns]: addresses of a layer's buffers
-    c              log-decays in base 2 over the path of a node, itself included, summed in eighths
-    c_rest         what the eighths leave: c + c_rest is the sum
+    c              log-decays in base 2, summed over the path of a node, itself included
+    c_rest         c is in eighths, this what they leave: c + c_rest is the sum
     g              log-decay of the node, in base 2
     norm_x         1 / |x| of a vector x that is normalised
     guard_x        sum of squares of a vector x, to notice entries that are not finite

@@ -95,8 +95,8 @@ Names and shapes (N nodes of all requests, B requests)
     signals        int32 [B, 32, 3]: launches that left factors, and launches whose factors a tile used
     out            bf16 [N, 32, 128]
     table          int64 [layers, columns]: addresses of a layer's buffers
-    c              log-decays in base 2 over the path of a node, itself included, summed in eighths
-    c_rest         what the eighths leave: c + c_rest is the sum
+    c              log-decays in base 2, summed over the path of a node, itself included
+    c_rest         c is in eighths, this what they leave: c + c_rest is the sum
     g              log-decay of the node, in base 2
     norm_x         1 / |x| of a vector x that is normalised
     guard_x        sum of squares of a vector x, to notice entries that are not finite

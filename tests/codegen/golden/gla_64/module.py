@@ -68,7 +68,6 @@ Names and shapes (N nodes of all requests, B requests)
     readout        a tile of C
     column         where the product of a node with the node it has reached stands
     walked_x       products of vectors with the decays between their nodes
-    reach, entry   largest |c| and largest entry of a node's vectors
     rate           by what to multiply the rest of a log-decay, in base 2
 """
 
