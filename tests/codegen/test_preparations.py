@@ -185,10 +185,10 @@ def test_tiles_do_not_wait_for_row_scalars() -> None:
                 "fusion": "split",
                 "prepare": "launch",
                 "solver": "inverse",
-                "path_sum": "dot",
+                "walk_nodes": 8,
                 "prepare_warps": 2,
             },
-            "^prepare_warps 2: a prepare kernel of walks and sums per key channel",
+            "^prepare_warps 2: a prepare kernel of walks has factor_warps",
         ),
     ],
 )
