@@ -118,10 +118,10 @@ def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     if schedule.b_v < 64:
         return sums
     sums = replace(sums, orientation="nodes", b_k=min(64, padded(shapes.d_k)), registers=128)
-    if plan.pairs or len(plan.readouts) > 1 or shapes.d_k > 128:
+    if plan.pairs or len(plan.readouts) > 1 or shapes.d_k > 128 or padded(shapes.d_v) < 128:
         return sums
-    # nothing but these vectors has to be loaded for a head's value tiles: once is enough
-    return replace(sums, b_v=min(128, padded(shapes.d_v)), registers=0)
+    # value tiles load nothing but these vectors and what is folded: one tile loads them once
+    return replace(sums, b_v=128, registers=0)
 
 
 def one_reader(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:

@@ -152,6 +152,25 @@ def test_sums_compute_their_gates_themselves() -> None:
     assert factors.count("tl.load(q_rows") <= 3 and "tl.zeros([NODE_BLOCK]" in factors
 
 
+@pytest.mark.parametrize(
+    ("name", "d_v", "where", "expected"),
+    [
+        ("gla", 128, "sm_90", (128, 0, "nodes")),
+        ("gla", 64, "sm_90", (64, 128, "nodes")),
+        ("kda", 128, "sm_90", (64, 128, "nodes")),
+        ("gla", 128, "sm_80", (32, 0, "values")),
+    ],
+)
+def test_value_tiles_next_to_sums(
+    name: str, d_v: int, where: str, expected: tuple[int, int, str]
+) -> None:
+    """Wide where nothing else is loaded for a head, as an H200 showed; narrow where warps multiply
+    alone, whose operands take the registers of a tile."""
+    shapes = Shapes(4, 4, 128, d_v, 64, 8)
+    found = lower(boleir.load(name), shapes, batch=16, target=target(where)).schedule
+    assert (found.b_v, found.registers, found.orientation) == expected
+
+
 def test_other_schedules_are_refused_with_a_reason() -> None:
     with pytest.raises(
         InvalidSchedule, match="per key channel: fusion must be split, joined or walked"
