@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from boleir.codegen.digits import keeps_digits
 from boleir.codegen.emit.context import Context
 from boleir.codegen.emit.inverses import DIRECT
 from boleir.codegen.emit.key_vectors import readers, written_bases
@@ -106,11 +107,11 @@ def _has_few_products(plan: Plan) -> bool:
 
 def key_sums(schedule: Schedule, plan: Plan, shapes: Shapes) -> Schedule | None:
     """The same with decays per key channel as differences of sums, where one block of 64 nodes has
-    registers for their products."""
+    registers for their products; not where paths of numbers cancel, for which walks are better."""
     if schedule.fusion != "split" or schedule.node_block < 64:
         return None
-    if not _has_few_products(plan):
-        return None
+    if not _has_few_products(plan) or (not plan.pairs and keeps_digits(plan, shapes, schedule)):
+        return None  # no registers, or no digits to spare
     gates = "prepare" if plan.mixed else "inline"
     # ptxas 12.8 leaves registers unset behind loads that run ahead, where blocks of inverses follow
     stages = 1 if horner_sweeps(schedule, plan, shapes) > DIRECT else 3

@@ -30,7 +30,7 @@ def keeps_digits(plan: Plan, shapes: Shapes, schedule: Schedule) -> bool:
     if schedule.precision != "fp32" or schedule.fusion == "staged":
         return False
     if not plan.pairs:
-        return plan.key_decay is None and any(_is_of_layer(x.value) for x in plan.writes)
+        return any(_is_of_layer(x.value) for x in plan.writes)
     if schedule.folds and blocks(schedule, shapes) == 1:
         return len(plan.pairs) > 1 and shapes.max_depth > MILD
     mild = len(plan.writing) == 1 and is_mild(plan, plan.writing[0])

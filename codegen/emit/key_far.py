@@ -7,7 +7,7 @@ no bit of it.
 from __future__ import annotations
 
 from boleir.codegen.emit.context import LARGEST
-from boleir.codegen.emit.key_pieces import store_vector
+from boleir.codegen.emit.key_pieces import store_vector, stored_pieces
 from boleir.codegen.emit.key_sums import REACH, SumTiles
 from boleir.codegen.emit.key_vectors import computed, is_sized, plane_tile, product_rows
 from boleir.codegen.emit.key_walks import WALK, Walks
@@ -79,4 +79,5 @@ def take_walked(tiles: SumTiles) -> None:
         for reader in tiles.readers:
             load = f"tl.load({plane_tile(tiles, reader, WALK, 0)}, mask={mask}, other=0.0)"
             walked = w.temp(load, "walked")
-            store_vector(tiles, reader, WALK, tiles.precision.pieces(w, walked), mask)
+            pieces = stored_pieces(tiles.context, w, walked)
+            store_vector(tiles, reader, WALK, pieces, mask)

@@ -21,8 +21,9 @@ from boleir.codegen.emit.handover import (
 )
 from boleir.codegen.emit.key_vectors import Reader
 from boleir.codegen.emit.key_walks import WalkedSystem
-from boleir.codegen.emit.precision import Pieces
+from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.tiles import Tiles
+from boleir.codegen.emit.writer import Writer
 from boleir.codegen.naming import leaf
 from boleir.codegen.schedule import padded
 from boleir.ir import Expr
@@ -58,6 +59,13 @@ def store_vector(
     for number, piece in enumerate(pieces.names):
         at = vector_at(tiles, vector, number, chunk, whole)
         tiles.writer.line(f"tl.store({at}, {piece}{masked})")
+
+
+def stored_pieces(context: Context, writer: Writer, name: str) -> Pieces:
+    """The pieces of the float32 tile `name` that are stored."""
+    precision = Precision(context.schedule.precision)
+    split = precision.thirds if folded_pieces(context) == 3 else precision.pieces
+    return split(writer, name)
 
 
 class PieceSystem(WalkedSystem):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boleir.codegen.emit.key_pieces import store_vector
+from boleir.codegen.emit.key_pieces import store_vector, stored_pieces
 from boleir.codegen.emit.key_steps import STEP
 from boleir.codegen.emit.key_totals import SAME
 from boleir.codegen.emit.key_vectors import Reader
@@ -65,12 +65,12 @@ class Products:
         """The pieces of a vector in products, and those that value tiles take. Three pieces where a
         system is solved, which may enlarge errors: two would cost the digits that products of
         stored vectors have where the products of many channels nearly cancel. Without a solve no
-        product is better than what is read from the state, in two pieces."""
+        product is better than what is read from the state, in as many pieces as are stored."""
         t = self.tiles
         if t.context.plan.pairs:
             return t.precision.thirds_and_halves(t.writer, tile)
-        halves = t.precision.pieces(t.writer, tile)
-        return halves, halves
+        pieces = stored_pieces(t.context, t.writer, tile)
+        return pieces, pieces
 
     def diagonals(self) -> list[str]:
         """Products of nodes with themselves [node], by which each reader and each written vector

@@ -16,7 +16,7 @@ from boleir.codegen.emit.handover import (
     packs,
     piece_at,
 )
-from boleir.codegen.emit.key_pieces import PieceSystem, vector_at
+from boleir.codegen.emit.key_pieces import PieceSystem, stored_pieces, vector_at
 from boleir.codegen.emit.precision import Pieces, Precision
 from boleir.codegen.emit.tiles import Tiles
 from boleir.codegen.emit.writer import Writer
@@ -25,10 +25,9 @@ from boleir.codegen.naming import leaf
 
 def stored_parts(context: Context, writer: Writer, name: str) -> tuple[str, ...]:
     """What is stored of the float32 tile `name`: a word of two pieces, or each piece by itself."""
-    precision = Precision(context.schedule.precision)
     if not packs(context):
-        return precision.pieces(writer, name).names
-    _, top = precision.rounded(writer, name)
+        return stored_pieces(context, writer, name).names
+    _, top = Precision(context.schedule.precision).rounded(writer, name)
     low = writer.let(f"{name}_lo", f"({name} - {top}).to(tl.bfloat16)")
     bits = f"({low}.to(tl.int16, bitcast=True).to(tl.int32) & 0xFFFF)"
     word = f"({top}.to(tl.int32, bitcast=True) | {bits}).to(tl.float32, bitcast=True)"

@@ -34,6 +34,13 @@ recurrence on_one_line(q: key, k: key, a: head; t: value)
 """
 """Nothing erased, and all that is written along one vector: paths cancel as sums of numbers do."""
 
+ON_ONE_LINE_BY_CHANNEL = """
+recurrence on_one_line(q: key, k: key, g: key; t: value)
+  S = diag(sigmoid(g)) * S + k t^T
+  out S^T q
+"""
+"""The same with a decay per key channel."""
+
 ALIKE = (
     Case("chain", "identical", 2.0, -0.03),
     Case("chain", "identical", 1.9, 0.0),

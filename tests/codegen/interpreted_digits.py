@@ -36,10 +36,10 @@ def folded_readers() -> dict[str, float]:
     return {str(system): system.error(system.harness()) for system in systems}
 
 
-def on_one_line(schedules: list[dict[str, Any]]) -> list[float]:
+def on_one_line(schedules: list[dict[str, Any]], text: str = ON_ONE_LINE) -> list[float]:
     """Worst error per node of writes along one vector, for every schedule."""
     install()
-    recurrence = boleir.parse(ON_ONE_LINE)
+    recurrence = boleir.parse(text)
     trees = [shapes.random(20, seed=seed, max_depth=5) for seed in range(8)]
     found = []
     for schedule in schedules:
