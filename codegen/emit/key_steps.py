@@ -89,6 +89,16 @@ class StepTiles(PathTiles):
             w.let(self.key_name(chunk), f"step * {width} + {channels}")
             yield
 
+    @contextmanager
+    def apart(self, width: int) -> Iterator[None]:
+        """The lines of the block in a block of the program, as those of a loop over steps are."""
+        if self.context.shapes.d_k > width:
+            yield
+            return
+        self.writer.comment("always: Triton 3.6 fails for sm_100 where rows of a sum are reduced")
+        with self.writer.block("if count >= 0:"):
+            yield
+
     def prefetch(self, kinds: frozenset[Kind]) -> None:
         """Key vectors are loaded step by step."""
         super().prefetch(kinds - {Kind.KEY})

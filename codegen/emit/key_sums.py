@@ -213,7 +213,8 @@ class SumTiles(TotalTiles):
         self._sum(self.sum_name, "path_mask")
         if False in self.times:
             self._sum("c_above", "path_above")
-        w.let("reach", f"tl.maximum(reach, tl.max(tl.abs({self.sum_name}), axis=1))")
+        with self.apart(self.sums_width):
+            w.let("reach", f"tl.maximum(reach, tl.max(tl.abs({self.sum_name}), axis=1))")
 
     def _sum(self, name: str, mask: str) -> None:
         """`name`: sums of the pieces of log-decays over a mask of nodes."""

@@ -52,7 +52,8 @@ class TotalTiles(StepTiles):
         for total, name in self.totals.items():
             factors = total.children if isinstance(total, Dot) else (total.children[0],)
             some = " * ".join(self.key(x, 0, chunk) for x in factors)
-            self.writer.let(name, f"{name} + tl.sum({some}{zero}, axis=1)")
+            with self.apart(self.step_width if beside else 0):
+                self.writer.let(name, f"{name} + tl.sum({some}{zero}, axis=1)")
 
     def _head(self, expr: Expr, b: int) -> str:
         """The same; sums over key channels are there already."""
