@@ -162,7 +162,8 @@ def test_changes_of_the_text_are_noticed(
     )
     assert errors.pop("") <= LIMIT
     for label, error in errors.items():
-        assert not -1.0 <= error <= 5 * LIMIT, (label, error)
+        least = 5 if label == "the first piece alone" else 50
+        assert not -1.0 <= error <= least * LIMIT, (label, error)
 
 
 def test_the_default_walks() -> None:
